@@ -1,0 +1,119 @@
+/** The place where one prompt's tools act: its commands, files and background processes, shared with no other prompt. */
+import { Context, type Effect, type Layer, Schema } from "effect"
+import type { Output } from "./Output.ts"
+
+/** Why a sandbox could not do its part. `detail` is one sentence for people. */
+export class SandboxError extends Schema.TaggedError<SandboxError>()("SandboxError", {
+  reason: Schema.Literal("Unavailable", "ImageMissing", "StartFailed", "Lost"),
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return this.detail
+  }
+  /** Whether another attempt, with nothing changed on the machine, may succeed. */
+  get transient(): boolean {
+    return this.reason === "StartFailed" || this.reason === "Lost"
+  }
+}
+
+/** What a file operation answers when the path is the caller's mistake: the model reads `message` and corrects itself. */
+export class FileError extends Schema.TaggedError<FileError>()("FileError", {
+  path: Schema.String,
+  reason: Schema.Literal("NotFound", "NotAFile", "NotAllowed", "TooLarge", "NoSpace", "BadPath", "Other"),
+  detail: Schema.String
+}) {
+  override get message(): string {
+    return this.detail
+  }
+}
+
+export interface ExecOptions {
+  /** Where the command runs; relative paths start at the sandbox's own `cwd`, which is also the default. */
+  readonly cwd?: string | undefined
+  /** Seconds until the command is killed with all its children. */
+  readonly timeout: number
+  /** Bytes on standard input; empty when absent, never inherited. */
+  readonly stdin?: Uint8Array | undefined
+  /** Bytes of output kept: half from the head, half from the tail. */
+  readonly keep?: number | undefined
+}
+
+/** How a command ended. `Exited` with any code is the command's own affair; the others are the tool's failures. */
+export type ExecResult =
+  /** Standard output and standard error in the order they came; 128 + n after signal n. */
+  | { readonly _tag: "Exited"; readonly exitCode: number; readonly output: Output }
+  | { readonly _tag: "TimedOut"; readonly output: Output }
+  /** `cwd` is no directory in the sandbox; nothing ran. */
+  | { readonly _tag: "NoDirectory"; readonly cwd: string }
+
+/** What is known of a background process at one moment. */
+export interface BackgroundState {
+  /** null while it runs. */
+  readonly exitCode: number | null
+  readonly output: Output
+}
+
+/** A command that outlives the call that started it; it ends with the sandbox at the latest. */
+export interface Background {
+  /** Unique in its sandbox: `proc_1`, `proc_2`, … */
+  readonly id: string
+  readonly command: string
+  /** As seen inside the sandbox where the backend can tell, else 0. */
+  readonly pid: number
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number
+  readonly state: Effect.Effect<BackgroundState>
+  /** Waits for its end at most `seconds`, then gives the state as it is. */
+  readonly wait: (seconds: number) => Effect.Effect<BackgroundState>
+  /** Bytes to its standard input; false when that is closed. */
+  readonly write: (data: Uint8Array) => Effect.Effect<boolean>
+  /** Ends it with all its children. */
+  readonly kill: Effect.Effect<void>
+}
+
+export interface FileContent {
+  /** The first `maxBytes` bytes of the file. */
+  readonly bytes: Uint8Array
+  /** Bytes of the whole file. */
+  readonly size: number
+}
+
+export interface SandboxService {
+  /** Absolute directory, inside, of terminal and file tools. */
+  readonly cwd: string
+  /** Runs `command` in a POSIX shell (bash where there is one) and waits for its end. */
+  readonly exec: (command: string, options: ExecOptions) => Effect.Effect<ExecResult, SandboxError>
+  /** Starts `command` without waiting; its standard input stays open for `write`. */
+  readonly start: (
+    command: string,
+    options: { readonly cwd?: string | undefined }
+  ) => Effect.Effect<Background, SandboxError | FileError>
+  /** Everything started so far, oldest first, ended ones included. */
+  readonly started: Effect.Effect<ReadonlyArray<Background>>
+  /** Reads a regular file; symlinks are followed inside the sandbox. */
+  readonly read: (
+    path: string,
+    options: { readonly maxBytes: number }
+  ) => Effect.Effect<FileContent, FileError | SandboxError>
+  /** Replaces or creates a file, with its parent directories; the mode of an existing file stays. */
+  readonly write: (path: string, bytes: Uint8Array) => Effect.Effect<void, FileError | SandboxError>
+}
+
+/** One prompt's sandbox. */
+export class Sandbox extends Context.Tag("batch-runner/Sandbox")<Sandbox, SandboxService>() {}
+
+/** What a prompt asks of its sandbox. */
+export interface SandboxSpec {
+  /** Short and unique in the run, for labels and folder names: letters, digits, `-`. */
+  readonly id: string
+  /** Container image; empty for none. */
+  readonly image: string
+  /** Directory of its tools; empty for the backend's own choice. */
+  readonly cwd: string
+}
+
+/** Where sandboxes come from: building the layer that `open` gives makes the place, closing its scope destroys it. */
+export class Sandboxes extends Context.Tag("batch-runner/Sandboxes")<
+  Sandboxes,
+  { readonly open: (spec: SandboxSpec) => Layer.Layer<Sandbox, SandboxError> }
+>() {}
