@@ -1,6 +1,7 @@
 /** One tool of an agent: a schema of its arguments in, one JSON text out. */
-import { Effect, JSONSchema, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { Sandbox, SandboxError } from "../sandbox/Sandbox.ts"
+import * as Arguments from "./Arguments.ts"
 import type { Todos } from "./Todo.ts"
 
 /** The services that a tool may ask for; an attempt provides them, new for each prompt. */
@@ -35,8 +36,8 @@ export interface ToolDefinition {
 export interface Tool {
   readonly name: string
   readonly definition: ToolDefinition
-  /** Decodes the arguments (a `ParseError` tells which field does not fit) and runs the tool. */
-  readonly decode: (args: unknown) => Effect.Effect<Run, import("effect/ParseResult").ParseError>
+  /** Decodes the arguments (the error tells each field that does not fit) and gives the run, not yet begun. */
+  readonly decode: (args: unknown) => Effect.Effect<Run, Arguments.BadArguments>
 }
 
 /** A call whose arguments fit. */
@@ -49,8 +50,7 @@ export const make = <A, I>(tool: {
   readonly parameters: Schema.Schema<A, I>
   readonly run: (args: A) => Effect.Effect<object, ToolFailure | SandboxError, Needs>
 }): Tool => {
-  const decode = Schema.decodeUnknown(tool.parameters, { errors: "all" })
-  const { $schema: _, ...parameters } = JSONSchema.make(tool.parameters)
+  const { parameters, decode } = Arguments.door(tool.parameters)
   return {
     name: tool.name,
     definition: {
@@ -60,11 +60,15 @@ export const make = <A, I>(tool: {
     decode: (args) =>
       Effect.map(decode(args), (fit) =>
         tool.run(fit).pipe(
-          Effect.map((result) => ({ ok: true, text: JSON.stringify(result) })),
+          Effect.map((result) => ({ ok: true, text: render(result) })),
           Effect.catchTag("ToolFailure", (failure) =>
-            Effect.succeed({ ok: false, text: JSON.stringify({ ...failure.result, error: failure.error }) })
+            Effect.succeed({ ok: false, text: render({ ...failure.result, error: failure.error }) })
           )
         )
       )
   }
 }
+
+/** JSON of a result. Names and texts that come from a model may hold lone surrogates, which break readers of a row. */
+export const render = (result: object): string =>
+  JSON.stringify(result, (_, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value))

@@ -1,0 +1,197 @@
+/** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
+import { Clock, Effect, Layer } from "effect"
+import * as Agent from "./agent/Agent.ts"
+import { type AttemptError, Ending, SessionTimedOut } from "./agent/Ending.ts"
+import * as Preview from "./agent/Preview.ts"
+import * as SystemPrompt from "./agent/SystemPrompt.ts"
+import { Transcript } from "./agent/Transcript.ts"
+import { Dataset } from "./dataset/Dataset.ts"
+import type { Prompt } from "./dataset/Prompt.ts"
+import type { Message } from "./model/Model.ts"
+import { filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
+import { Sampler } from "./sampling/Sampler.ts"
+import { Sandbox, Sandboxes } from "./sandbox/Sandbox.ts"
+import type { Unit } from "./store/Resume.ts"
+import type { Entry } from "./store/Store.ts"
+import * as Todo from "./tools/Todo.ts"
+import { type Offer, Toolbox } from "./tools/Toolbox.ts"
+import { noReasoning, Outcome } from "./trajectory/Outcome.ts"
+import { lacksReasoning } from "./trajectory/Quality.ts"
+import * as ShareGpt from "./trajectory/ShareGpt.ts"
+import { type Row, timestamp } from "./trajectory/Trajectory.ts"
+
+/** Runs one session. Whatever happens to it is an outcome; only a data set that can no longer be read is an error. */
+export const run = Effect.fnUntraced(function* (unit: Unit) {
+  const config = yield* RunConfig
+  const dataset = yield* Dataset
+  const toolbox = yield* Toolbox
+  const prompt = yield* dataset.read(unit.place)
+  const draw = {
+    key: dataset.index.key(unit.place),
+    occurrence: dataset.index.occurrence(unit.place),
+    sample: unit.sample
+  }
+  const toolsets = (yield* Sampler).sample(draw)
+  const offer = toolbox.offer(toolsets)
+  const transcript = new Transcript()
+  const { ending, system } = yield* inSandbox(config, unit, prompt, offer, transcript)
+  const now = timestamp(yield* Clock.currentTimeMillis)
+  const context: Context = {
+    config,
+    unit,
+    prompt,
+    occurrence: draw.occurrence,
+    toolsets,
+    offer,
+    transcript,
+    system,
+    now
+  }
+  const outcome =
+    ending._tag === "Broke" ? failed(context, ending.error) : judged(context, rowOf(context, ending, toolbox.toolNames))
+  yield* Effect.logInfo(told(outcome, config.log_prefix_chars))
+  const entry: Entry = { ...draw, place: unit.place, batch: unit.batch, outcome }
+  return entry
+})
+
+/** What a row or a failure is made of. */
+interface Context {
+  readonly config: Settings
+  readonly unit: Unit
+  readonly prompt: Prompt
+  readonly occurrence: number
+  readonly toolsets: ReadonlyArray<string>
+  readonly offer: Offer
+  readonly transcript: Transcript
+  readonly system: string
+  readonly now: string
+}
+
+interface Ended {
+  readonly ending: Ending
+  /** The system prompt without the part that is saved nowhere. */
+  readonly system: string
+}
+
+const broke = (error: AttemptError): Effect.Effect<Ended> =>
+  Effect.succeed({ ending: Ending.Broke({ error }), system: "" })
+
+/** The session in a sandbox of its own, which is gone when this ends. */
+const inSandbox = Effect.fnUntraced(function* (
+  config: Settings,
+  unit: Unit,
+  prompt: Prompt,
+  offer: Offer,
+  transcript: Transcript
+) {
+  const sandboxes = yield* Sandboxes
+  const place = sandboxes.open({
+    id: `${unit.batch}-${unit.place}-${unit.sample}`,
+    image: prompt.image,
+    cwd: prompt.cwd || config.cwd
+  })
+  return yield* session(config, unit, prompt, offer, transcript).pipe(
+    Effect.provide(Layer.merge(place, Todo.layer)),
+    Effect.catchTag("SandboxError", broke),
+    Effect.timeoutTo({
+      duration: `${config.timeout} seconds`,
+      onSuccess: (ended): Effect.Effect<Ended> => Effect.succeed(ended),
+      onTimeout: () => broke(new SessionTimedOut({ seconds: config.timeout }))
+    }),
+    Effect.flatten
+  )
+})
+
+const session = Effect.fnUntraced(function* (
+  config: Settings,
+  unit: Unit,
+  prompt: Prompt,
+  offer: Offer,
+  transcript: Transcript
+) {
+  const { cwd } = yield* Sandbox
+  const system = SystemPrompt.make({ cwd, tools: offer.tools.map(({ name }) => name) })
+  const ending = yield* Agent.run(
+    {
+      prompt: prompt.text,
+      sample: unit.sample,
+      opening: opening(config, system, prompt.text),
+      tools: offer.tools,
+      definitions: offer.definitions,
+      maxTurns: config.max_turns,
+      logChars: config.log_prefix_chars
+    },
+    transcript
+  )
+  const ended: Ended = { ending, system }
+  return ended
+})
+
+const opening = (config: Settings, system: string, prompt: string): ReadonlyArray<Message> => [
+  {
+    role: "system",
+    content: config.ephemeral_system_prompt === "" ? system : `${system}\n\n${config.ephemeral_system_prompt}`
+  },
+  ...config.prefill_messages,
+  { role: "user", content: prompt }
+]
+
+const rowOf = (context: Context, ending: Ending, toolNames: ReadonlyArray<string>): Row => {
+  const { unit, prompt, config, transcript } = context
+  const stats = ShareGpt.toolStats(toolNames, transcript.events)
+  return {
+    prompt_index: unit.place,
+    conversations: ShareGpt.conversation(prompt.text, transcript.events),
+    metadata: {
+      batch_num: unit.batch,
+      timestamp: context.now,
+      model: config.model,
+      image: prompt.image,
+      cwd: prompt.cwd || config.cwd,
+      sample: unit.sample,
+      occurrence: context.occurrence,
+      usage: transcript.usage
+    },
+    completed: ending._tag === "Finished",
+    partial: ending._tag === "Cut",
+    api_calls: transcript.apiCalls,
+    toolsets_used: context.toolsets,
+    tool_stats: stats,
+    tool_error_counts: ShareGpt.errorCounts(stats),
+    tools: context.offer.json,
+    system: context.system,
+    source: prompt.source
+  }
+}
+
+/** A finished row, or one set aside by the quality filter. */
+const judged = ({ config }: Context, row: Row): Outcome =>
+  filtersReasoning(config) && lacksReasoning(row)
+    ? Outcome.Discarded({ row: { ...row, reason: noReasoning } })
+    : Outcome.Kept({ row })
+
+const failed = ({ unit, transcript, now }: Context, error: AttemptError): Outcome =>
+  Outcome.Failed({
+    failure: {
+      prompt_index: unit.place,
+      sample: unit.sample,
+      batch_num: unit.batch,
+      error: error._tag,
+      reason: "reason" in error ? error.reason : error._tag,
+      message: error.message,
+      retryable: error.transient,
+      timestamp: now,
+      api_calls: transcript.apiCalls,
+      usage: transcript.usage
+    }
+  })
+
+/** The outcome as a line of the log. */
+const told = (outcome: Outcome, chars: number): string => {
+  if (outcome._tag === "Failed") return `failed: ${outcome.failure.message}`
+  const { row } = outcome
+  const last = row.conversations.at(-1)?.value.replace(/^<think>.*?<\/think>\n/s, "") ?? ""
+  const calls = Object.values(row.tool_stats).reduce((sum, { count }) => sum + count, 0)
+  const manner = row.completed ? "" : row.partial ? ", cut short" : ", out of turns"
+  return `${outcome._tag === "Kept" ? "kept" : "discarded, no reasoning"}${manner}: ${row.api_calls} answers, ${calls} calls: ${Preview.ofText(last, chars)}`
+}

@@ -1,0 +1,223 @@
+/** The whole run: what is still to do, each prompt once with bounded concurrency, every outcome saved, then merged and summed up. */
+import { Clock, Effect, Exit } from "effect"
+import * as Attempt from "./Attempt.ts"
+import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
+import { changes, filtersReasoning, RunConfig, recorded, type Settings } from "./RunConfig.ts"
+import { Progress } from "./report/Progress.ts"
+import * as Statistics from "./report/Statistics.ts"
+import * as Card from "./store/Card.ts"
+import type { Merged } from "./store/Merge.ts"
+import { OpenBatches } from "./store/OpenBatches.ts"
+import * as Resume from "./store/Resume.ts"
+import { type SessionRecord, Store, type StoreError } from "./store/Store.ts"
+import { Toolbox } from "./tools/Toolbox.ts"
+import type { Outcome } from "./trajectory/Outcome.ts"
+import { timestamp } from "./trajectory/Trajectory.ts"
+import { version } from "./version.ts"
+
+/** How a run stands when its session ends. */
+export interface Report {
+  readonly runName: string
+  readonly location: string
+  readonly sums: Statistics.Statistics
+  readonly merged: Merged
+  /** Prompts of the data set, and sessions that they make. */
+  readonly prompts: number
+  readonly sessions: number
+  /** Sessions without a result so far. */
+  readonly toDo: number
+  /** Failed sessions of this run of the program, by kind. */
+  readonly failures: ReadonlyMap<string, number>
+  /** Seconds, all sessions of work together. */
+  readonly durationSeconds: number
+  readonly badLines: number
+  /** Whether `stop` ended it. */
+  readonly stopped: boolean
+}
+
+/** Ends the work early: when it completes, no prompt is started any more and those in flight are released. */
+export interface Options {
+  readonly stop?: Effect.Effect<void>
+}
+
+/** Runs everything that is still to do and leaves the run's files in order, also when it is stopped or cannot go on. */
+export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
+  const store = yield* Store
+  const dataset = yield* Dataset
+  const config = yield* RunConfig
+  const started = yield* Clock.currentTimeMillis
+  const done = Resume.match(store.ledger, dataset.index, config.samples_per_prompt)
+  yield* store.begin(sessionRecord(config, started, undefined))
+  yield* announce(config, done)
+  const tally = new Tally()
+  const exit = yield* Effect.exit(
+    Effect.raceFirst(Effect.as(work(done, tally), false), Effect.as(options.stop ?? Effect.never, true))
+  )
+  const report = yield* conclude({ done, tally, started, stopped: Exit.isSuccess(exit) && exit.value }).pipe(
+    // A run that could not go on says why it could not, rather than what that broke in turn.
+    Effect.catchAll(
+      (error): Effect.Effect<never, StoreError | DatasetError> =>
+        Exit.isFailure(exit) ? Effect.failCause(exit.cause) : Effect.fail(error)
+    )
+  )
+  if (Exit.isFailure(exit)) return yield* Effect.failCause(exit.cause)
+  return report
+})
+
+/** Counts of this session of work. */
+class Tally {
+  readonly failures = new Map<string, number>()
+  kept = 0
+  discarded = 0
+  private warned = false
+
+  add(outcome: Outcome): void {
+    if (outcome._tag === "Kept") this.kept++
+    if (outcome._tag === "Discarded") this.discarded++
+    if (outcome._tag !== "Failed") return
+    const { error, reason } = outcome.failure
+    const kind = error === reason ? error : `${error} ${reason}`
+    this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1)
+  }
+
+  get failed(): number {
+    return [...this.failures.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  /** True once, as soon as so many sessions in a row were all discarded. */
+  warnsOfDiscards(): boolean {
+    if (this.warned || this.kept > 0 || this.discarded < 3) return false
+    this.warned = true
+    return true
+  }
+}
+
+const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Done) {
+  const store = yield* Store
+  const dataset = yield* Dataset
+  const last = store.sessions.at(-1)
+  const differences = last === undefined ? [] : changes(last.config, config)
+  if (differences.length > 0)
+    yield* Effect.logWarning(`settings differ from the last session: ${differences.join("; ")}`)
+  if (!filtersReasoning(config)) yield* Effect.logInfo("the reasoning filter is off: rows without reasoning are kept")
+  const total = dataset.index.size * config.samples_per_prompt
+  const doing = `${dataset.index.size} prompts${config.samples_per_prompt > 1 ? ` × ${config.samples_per_prompt} samples` : ""}`
+  yield* Effect.logInfo(
+    done.count === 0
+      ? `${doing}, ${config.num_workers} at a time, into ${store.location}`
+      : `${doing}: ${done.count} of ${total} done before, ${total - done.count} to do, into ${store.location}`
+  )
+  yield* (yield* Progress).begin(total - done.count, done.count)
+})
+
+const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
+  const store = yield* Store
+  const config = yield* RunConfig
+  const progress = yield* Progress
+  const batches = new OpenBatches()
+  const close = (batch: number | undefined) => (batch === undefined ? Effect.void : store.closeBatch(batch, done))
+
+  const one = Effect.fnUntraced(function* (unit: Resume.Unit) {
+    yield* close(batches.start(unit))
+    yield* progress.started
+    const result = yield* Attempt.run(unit).pipe(
+      Effect.annotateLogs("at", label(unit, config)),
+      Effect.tap((entry) => store.save(entry)),
+      Effect.onExit((exit) => progress.ended(Exit.isSuccess(exit) ? exit.value.outcome : undefined))
+    )
+    if (result.outcome._tag !== "Failed") done.mark(unit.place, unit.sample)
+    tally.add(result.outcome)
+    if (tally.warnsOfDiscards()) yield* Effect.logWarning(allDiscarded(tally.discarded))
+    yield* close(batches.end(unit))
+  })
+
+  const units = Resume.remaining(done, config.batch_size, store.nextBatch)
+  yield* forEachOf(units, one, config.num_workers, () => batches.finish())
+  yield* close(batches.finish())
+})
+
+const label = ({ batch, place, sample }: Resume.Unit, config: Settings): string =>
+  config.samples_per_prompt > 1 ? `B${batch}:P${place}:S${sample}` : `B${batch}:P${place}`
+
+const allDiscarded = (count: number): string =>
+  `all ${count} sessions so far were discarded: no turn holds reasoning. To keep such rows give --reasoning_filter=off; to have the model reason give --reasoning_effort`
+
+/**
+ * Effect.forEach over a sequence that is drawn as it is needed: Effect.forEach itself makes an array of all elements
+ * first, and a run may have millions.
+ */
+const forEachOf = <A, E, R>(
+  items: Iterable<A>,
+  each: (item: A) => Effect.Effect<void, E, R>,
+  concurrency: number,
+  onLast: () => void
+): Effect.Effect<void, E, R> => {
+  const iterator = items[Symbol.iterator]()
+  const worker = Effect.gen(function* () {
+    for (let next = iterator.next(); !next.done; next = iterator.next()) yield* each(next.value)
+    onLast()
+  })
+  return Effect.forEach(Array.from({ length: concurrency }), () => worker, { concurrency, discard: true })
+}
+
+interface Ended {
+  readonly done: Resume.Done
+  readonly tally: Tally
+  /** Milliseconds since the epoch. */
+  readonly started: number
+  readonly stopped: boolean
+}
+
+const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }: Ended) {
+  const store = yield* Store
+  const dataset = yield* Dataset
+  const config = yield* RunConfig
+  const { toolNames } = yield* Toolbox
+  const merged = yield* store.merge(done)
+  const sums = yield* store.sums
+  const now = yield* Clock.currentTimeMillis
+  const session = sessionRecord(config, started, now)
+  const earlier = store.sessions.reduce((seconds, { duration_seconds }) => seconds + duration_seconds, 0)
+  const durationSeconds = earlier + session.duration_seconds
+  const { run_name, distribution, model, batch_size } = config
+  yield* store.finish({
+    statistics: Statistics.toJson(sums, {
+      runName: run_name,
+      distribution,
+      totalPrompts: dataset.index.size,
+      totalBatches: (yield* store.batches).size,
+      batchSize: batch_size,
+      model,
+      completedAt: timestamp(now),
+      durationSeconds,
+      failed: tally.failed,
+      toolNames
+    }),
+    card: Card.make({ runName: run_name, model, distribution, rows: merged.rows, toolNames }),
+    session
+  })
+  const sessions = dataset.index.size * config.samples_per_prompt
+  const report: Report = {
+    runName: run_name,
+    location: store.location,
+    sums,
+    merged,
+    prompts: dataset.index.size,
+    sessions,
+    toDo: sessions - done.count,
+    failures: tally.failures,
+    durationSeconds,
+    badLines: dataset.badLines.count,
+    stopped
+  }
+  return report
+})
+
+const sessionRecord = (config: Settings, started: number, ended: number | undefined): SessionRecord => ({
+  version,
+  seed: config.seed,
+  config: recorded(config),
+  started_at: timestamp(started),
+  ended_at: ended === undefined ? "" : timestamp(ended),
+  duration_seconds: ended === undefined ? 0 : Math.round((ended - started) / 10) / 100
+})

@@ -1,0 +1,158 @@
+/** Everything that decides a run, without its secrets. */
+import { Context, Schema } from "effect"
+
+const Count = Schema.Int.pipe(Schema.positive())
+
+/** A message that stands before the prompt on every call and is saved nowhere. */
+export const PrefillMessage = Schema.Struct({
+  role: Schema.Literal("system", "user", "assistant"),
+  content: Schema.String
+})
+export type PrefillMessage = typeof PrefillMessage.Type
+
+export const ReasoningEffort = Schema.Literal("none", "minimal", "low", "medium", "high", "xhigh")
+export const ProviderSort = Schema.Literal("price", "throughput", "latency")
+export const ReasoningFilter = Schema.Literal("auto", "on", "off")
+
+const Settings = Schema.Struct({
+  dataset_file: Schema.String,
+  /** Prompts per batch file. */
+  batch_size: Count,
+  run_name: Schema.String,
+  /** Folder that holds the run folders. */
+  output_dir: Schema.String,
+  distribution: Schema.String,
+  model: Schema.String,
+  base_url: Schema.String,
+  /** Model calls per prompt at most. */
+  max_turns: Count,
+  /** Prompts in flight at most. */
+  num_workers: Count,
+  resume: Schema.Boolean,
+  max_samples: Schema.NullOr(Count),
+  max_tokens: Schema.NullOr(Count),
+  providers_allowed: Schema.Array(Schema.String),
+  providers_ignored: Schema.Array(Schema.String),
+  providers_order: Schema.Array(Schema.String),
+  provider_sort: Schema.NullOr(ProviderSort),
+  reasoning_effort: Schema.NullOr(ReasoningEffort),
+  reasoning_disabled: Schema.Boolean,
+  reasoning_filter: ReasoningFilter,
+  ephemeral_system_prompt: Schema.String,
+  prefill_messages: Schema.Array(PrefillMessage),
+  log_prefix_chars: Schema.NonNegativeInt,
+  verbose: Schema.Boolean,
+  seed: Schema.Int,
+  sandbox: Schema.Literal("auto", "local"),
+  cwd: Schema.String,
+  network: Schema.Boolean,
+  samples_per_prompt: Count,
+  /** Seconds a prompt may take, model and tools together. */
+  timeout: Count,
+  /** Seconds a command may take. */
+  command_timeout: Count,
+  strict_toolsets: Schema.Boolean
+})
+
+export type Settings = typeof Settings.Type
+
+/** The configuration of a run. */
+export class RunConfig extends Context.Tag("batch-runner/RunConfig")<RunConfig, Settings>() {}
+
+/** What holds where nothing else is said. */
+export const defaults = {
+  output_dir: "data",
+  distribution: "default",
+  model: "anthropic/claude-sonnet-4.6",
+  base_url: "https://openrouter.ai/api/v1",
+  max_turns: 10,
+  num_workers: 4,
+  resume: false,
+  max_samples: null,
+  max_tokens: null,
+  providers_allowed: [],
+  providers_ignored: [],
+  providers_order: [],
+  provider_sort: null,
+  reasoning_effort: null,
+  reasoning_disabled: false,
+  reasoning_filter: "auto",
+  ephemeral_system_prompt: "",
+  prefill_messages: [],
+  log_prefix_chars: 100,
+  verbose: false,
+  seed: 0,
+  sandbox: "auto",
+  cwd: "",
+  network: true,
+  samples_per_prompt: 1,
+  timeout: 3600,
+  command_timeout: 180,
+  strict_toolsets: false
+} satisfies Partial<Settings>
+
+type Required = "dataset_file" | "batch_size" | "run_name"
+
+/** A configuration from what must be said and what differs from the defaults. */
+export const make = (settings: Pick<Settings, Required> & Partial<Settings>): Settings => ({ ...defaults, ...settings })
+
+/** What `reasoning` is sent to the endpoint; undefined for none. */
+export const reasoningSent = (config: Settings): { readonly effort: string } | undefined => {
+  if (config.reasoning_disabled) return { effort: "none" }
+  return config.reasoning_effort === null ? undefined : { effort: config.reasoning_effort }
+}
+
+/** Whether rows without reasoning are discarded: never where none was asked for, unless the filter is forced. */
+export const filtersReasoning = (config: Settings): boolean =>
+  config.reasoning_filter === "auto" ? reasoningSent(config)?.effort !== "none" : config.reasoning_filter === "on"
+
+/** What `provider` is sent to the endpoint; undefined for none. */
+export const providerSent = (config: Settings): Readonly<Record<string, unknown>> | undefined => {
+  const provider = {
+    ...(config.providers_allowed.length > 0 && { only: config.providers_allowed }),
+    ...(config.providers_ignored.length > 0 && { ignore: config.providers_ignored }),
+    ...(config.providers_order.length > 0 && { order: config.providers_order }),
+    ...(config.provider_sort !== null && { sort: config.provider_sort })
+  }
+  return Object.keys(provider).length > 0 ? provider : undefined
+}
+
+/** What is written down of a run: all but the texts that are used while running and saved nowhere, and no password of an address. */
+export const recorded = (config: Settings): Readonly<Record<string, unknown>> => {
+  const { ephemeral_system_prompt, prefill_messages, base_url, ...rest } = config
+  return { ...rest, base_url: withoutPassword(base_url) }
+}
+
+const withoutPassword = (address: string): string =>
+  address.replace(/^([a-z]+:\/\/)[^/@]*@/i, "$1").replace(/\?.*$/, "")
+
+/** Settings that change what a row holds: they may differ on resume, but not unsaid. */
+const decisive = [
+  "model",
+  "base_url",
+  "distribution",
+  "max_turns",
+  "max_tokens",
+  "providers_allowed",
+  "providers_ignored",
+  "providers_order",
+  "provider_sort",
+  "reasoning_effort",
+  "reasoning_disabled",
+  "reasoning_filter",
+  "seed",
+  "sandbox",
+  "cwd",
+  "network",
+  "samples_per_prompt"
+]
+
+/** The settings that alter the data and differ from an earlier session's record, each as `name: before → now`. */
+export const changes = (before: Readonly<Record<string, unknown>>, config: Settings): ReadonlyArray<string> => {
+  const now: Readonly<Record<string, unknown>> = recorded(config)
+  return decisive
+    .filter((name) => name in before && JSON.stringify(before[name]) !== JSON.stringify(now[name]))
+    .map((name) => `${name}: ${shown(before[name])} → ${shown(now[name])}`)
+}
+
+const shown = (value: unknown): string => (typeof value === "string" && value !== "" ? value : JSON.stringify(value))

@@ -1,0 +1,41 @@
+/** How a session ended. */
+import { Data, Schema } from "effect"
+import type { ModelError } from "../model/Model.ts"
+import type { SandboxError } from "../sandbox/Sandbox.ts"
+
+/** The model answered with nothing, again and again. */
+export class EmptyAnswer extends Schema.TaggedError<EmptyAnswer>()("EmptyAnswer", { tries: Schema.Number }) {
+  override get message(): string {
+    return `the model's answer was empty ${this.tries} times in a row`
+  }
+  get transient(): boolean {
+    return true
+  }
+}
+
+/** The session took longer than a prompt may. */
+export class SessionTimedOut extends Schema.TaggedError<SessionTimedOut>()("SessionTimedOut", {
+  seconds: Schema.Number
+}) {
+  override get message(): string {
+    return `not finished after ${this.seconds} s (--timeout)`
+  }
+  get transient(): boolean {
+    return true
+  }
+}
+
+export type AttemptError = ModelError | SandboxError | EmptyAnswer | SessionTimedOut
+
+export type Ending = Data.TaggedEnum<{
+  /** The model gave its final answer. */
+  Finished: object
+  /** The last allowed call asked for tools. */
+  OutOfTurns: object
+  /** Cut short by the model's own doing; what there is, is worth keeping. */
+  Cut: { readonly why: "InvalidCalls" | "Truncated" }
+  /** No result: the prompt is still to do. */
+  Broke: { readonly error: AttemptError }
+}>
+
+export const Ending = Data.taggedEnum<Ending>()

@@ -1,0 +1,87 @@
+/** What was typed, in the one spelling that the command's parser knows: `--name` and `=value` apart, each option once. */
+import { Either } from "effect"
+import { flags, planned } from "./Flags.ts"
+import { UsageError } from "./UsageError.ts"
+
+/** Options of the parser itself; they are left as they are. */
+const builtIn = new Set(["--help", "-h", "--version", "--completions", "--wizard", "--log-level"])
+
+const truths = new Map([
+  ["true", true],
+  ["1", true],
+  ["yes", true],
+  ["on", true],
+  ["false", false],
+  ["0", false],
+  ["no", false],
+  ["off", false]
+])
+
+/** Stands before a value, so that no value looks like an option. */
+export const valueMark = "="
+
+const bad = (detail: string) => Either.left(new UsageError({ detail }))
+
+/** Underscores and dashes, `--name=value` and `--name value`; given twice, the last one counts. */
+export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyArray<string>, UsageError> => {
+  const given = new Map<string, string | undefined>()
+  for (let at = 0; at < argv.length; at++) {
+    const token = argv[at] ?? ""
+    const [head = "", ...rest] = token.split("=")
+    if (builtIn.has(head)) return Either.right(argv)
+    if (!token.startsWith("--")) {
+      return bad(`unexpected ${JSON.stringify(token)}: options are written --name=value or --name value`)
+    }
+    const name = head.slice(2).replaceAll("-", "_")
+    const flag = flags.find((each) => each.name === name)
+    if (flag === undefined) return bad(unknown(head, name))
+    const inline = rest.length > 0 ? rest.join("=") : undefined
+    const follower = argv[at + 1]
+    if (flag.kind === "switch") {
+      const taken = inline ?? (follower !== undefined && truths.has(follower.toLowerCase()) ? follower : undefined)
+      if (inline === undefined && taken !== undefined) at++
+      const on = taken === undefined ? true : truths.get(taken.toLowerCase())
+      if (on === undefined) return bad(`--${name}: given ${JSON.stringify(taken)}, allowed: true or false, or no value`)
+      if (on) given.set(name, undefined)
+      else given.delete(name)
+      continue
+    }
+    if (inline === undefined && (follower === undefined || isOption(follower))) {
+      return bad(`--${name} needs a value: --${name}=<${flag.takes}>`)
+    }
+    if (inline === undefined) at++
+    given.set(name, inline ?? follower ?? "")
+  }
+  return Either.right(
+    [...given].flatMap(([name, value]) => (value === undefined ? [`--${name}`] : [`--${name}`, `${valueMark}${value}`]))
+  )
+}
+
+const nameOf = (token: string): string => (token.split("=")[0] ?? "").slice(2).replaceAll("-", "_")
+
+/** Whether a token that could be a value is one of our options instead. */
+const isOption = (token: string): boolean => token.startsWith("--") && flags.some(({ name }) => name === nameOf(token))
+
+const unknown = (head: string, name: string): string => {
+  if (planned.includes(name)) return `--${name} is not part of this version yet; leave it out`
+  const near = flags
+    .map((flag) => ({ flag, distance: distance(flag.name, name) }))
+    .sort((a, b) => a.distance - b.distance)[0]
+  return near !== undefined && near.distance <= 3
+    ? `${head} is not an option; did you mean --${near.flag.name}?`
+    : `${head} is not an option; --help lists all of them`
+}
+
+/** Single-letter changes between two names. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const change = a[i - 1] === b[j - 1] ? 0 : 1
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + change))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

@@ -1,0 +1,66 @@
+/** Every option of the command as a person types it: its name, what it takes and what it is for. */
+import { defaults } from "../RunConfig.ts"
+
+export interface Flag {
+  readonly name: string
+  /** Whether it stands alone or takes a value; a switch's value may be left out. */
+  readonly kind: "switch" | "value"
+  /** What a value is called in the help. */
+  readonly takes: string
+  readonly help: string
+}
+
+const value = (name: string, takes: string, help: string): Flag => ({ name, kind: "value", takes, help })
+const toggle = (name: string, help: string): Flag => ({ name, kind: "switch", takes: "", help })
+
+/** In the order of the help. */
+export const flags: ReadonlyArray<Flag> = [
+  value("dataset_file", "path", "The data set: one JSON object a line with a prompt; .jsonl or .jsonl.gz"),
+  value("batch_size", "count", "Prompts per batch file"),
+  value("run_name", "name", "Names the run's folder: letters, digits, . _ -"),
+  value("distribution", "name|path", `Toolset distribution to sample from (default: ${defaults.distribution})`),
+  value("model", "id", `Model id as the endpoint knows it, or scripted (offline) (default: ${defaults.model})`),
+  value("base_url", "url", `Any OpenAI-compatible chat-completions endpoint (default: ${defaults.base_url})`),
+  value(
+    "api_key",
+    "key",
+    "Better in the environment: OPENROUTER_API_KEY for the default endpoint, else BATCH_RUNNER_API_KEY or OPENAI_API_KEY"
+  ),
+  value("max_turns", "count", `Model calls per prompt at most (default: ${defaults.max_turns})`),
+  value("num_workers", "count", `Prompts in flight at most (default: ${defaults.num_workers})`),
+  toggle("resume", "Go on with the run of that name"),
+  toggle("verbose", "Log every call"),
+  value("max_samples", "count", "Only the first prompts of the data set"),
+  value("max_tokens", "count", "Completion tokens per answer (default: the model's)"),
+  value("providers_allowed", "a,b", "Only these providers"),
+  value("providers_ignored", "a,b", "Never these providers"),
+  value("providers_order", "a,b", "Providers to try first, in this order"),
+  value("provider_sort", "price|throughput|latency", "How the endpoint chooses a provider"),
+  value("reasoning_effort", "none|minimal|low|medium|high|xhigh", "How much the model reasons"),
+  toggle("reasoning_disabled", "No reasoning tokens at all; wins over reasoning_effort"),
+  value(
+    "reasoning_filter",
+    "auto|on|off",
+    "Discard rows without reasoning (default: auto: unless reasoning is disabled)"
+  ),
+  value("ephemeral_system_prompt", "text", "Added to the system prompt while running, saved nowhere"),
+  value("prefill_messages_file", "path", "JSON array of {role, content}: put before the prompt, saved nowhere"),
+  value(
+    "log_prefix_chars",
+    "count",
+    `Characters of a call or an answer shown in the log (default: ${defaults.log_prefix_chars})`
+  ),
+  value("seed", "number", `Seed of the toolset sampling (default: ${defaults.seed})`),
+  value("samples_per_prompt", "count", `Sessions per prompt (default: ${defaults.samples_per_prompt})`),
+  value("sandbox", "auto|local", `Where tools run (default: ${defaults.sandbox})`),
+  value("cwd", "path", "Working directory of the tools for rows without one"),
+  value("network", "on|off", "Network inside the sandbox (default: on)"),
+  value("timeout", "seconds", `Time per prompt (default: ${defaults.timeout})`),
+  value("command_timeout", "seconds", `Time per command (default: ${defaults.command_timeout})`),
+  value("output_dir", "path", `Folder of the run folders (default: ${defaults.output_dir})`),
+  toggle("strict_toolsets", "A toolset that cannot work here is an error instead of being left out"),
+  toggle("list_distributions", "Print every distribution and end")
+]
+
+/** Options of the product whose part is not built yet. */
+export const planned: ReadonlyArray<string> = ["image", "max_cost", "concurrency", "max_wait", "cpus", "memory"]

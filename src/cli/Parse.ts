@@ -1,0 +1,212 @@
+/** What was typed, as the configuration of a run: every value checked, the first wrong one named. */
+import { existsSync, readFileSync } from "node:fs"
+import { Either, Option, ParseResult, Redacted, Schema } from "effect"
+import * as RunConfig from "../RunConfig.ts"
+import { UsageError } from "./UsageError.ts"
+
+/** Values by option name; switches are booleans. */
+export type Typed = Readonly<Record<string, Option.Option<string> | boolean>>
+
+/** A run that can be started as far as its command line tells. */
+export interface Request {
+  readonly config: RunConfig.Settings
+  readonly apiKey: Redacted.Redacted | undefined
+}
+
+const bad = (name: string, given: string, allowed: string): UsageError =>
+  new UsageError({ detail: `--${name}: given ${JSON.stringify(given)}, allowed: ${allowed}` })
+
+/** Reads options one by one; the first failure stops it. */
+type Read<A> = Either.Either<A, UsageError>
+
+const text = (typed: Typed, name: string): string | undefined => {
+  const value = typed[name]
+  return typeof value === "object" ? Option.getOrUndefined(value) : undefined
+}
+
+const filled = (typed: Typed, name: string): string | undefined => text(typed, name)?.trim() || undefined
+
+const on = (typed: Typed, name: string): boolean => typed[name] === true
+
+const required = (typed: Typed, name: string, what: string): Read<string> => {
+  const value = filled(typed, name)
+  return value === undefined
+    ? Either.left(new UsageError({ detail: `--${name} is required: ${what}` }))
+    : Either.right(value)
+}
+
+const whole = (typed: Typed, name: string, least: number): Read<number | undefined> => {
+  const value = filled(typed, name)
+  if (value === undefined) return Either.right(undefined)
+  const number = Number(value)
+  return /^[+-]?\d+$/.test(value) && Number.isSafeInteger(number) && number >= least
+    ? Either.right(number)
+    : Either.left(
+        bad(name, value, least <= Number.MIN_SAFE_INTEGER ? "a whole number" : `a whole number of at least ${least}`)
+      )
+}
+
+const count = (typed: Typed, name: string): Read<number | undefined> => whole(typed, name, 1)
+
+const choice = <A extends string>(
+  typed: Typed,
+  name: string,
+  literals: { readonly literals: ReadonlyArray<A> }
+): Read<A | undefined> => {
+  const value = filled(typed, name)
+  if (value === undefined) return Either.right(undefined)
+  const found = literals.literals.find((literal) => literal === value.toLowerCase())
+  return found === undefined ? Either.left(bad(name, value, literals.literals.join(", "))) : Either.right(found)
+}
+
+const list = (typed: Typed, name: string): ReadonlyArray<string> =>
+  (text(typed, name) ?? "")
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "")
+
+const runName = (typed: Typed): Read<string> =>
+  Either.filterOrLeft(
+    required(typed, "run_name", "a name for the run's folder"),
+    (name) => /^[A-Za-z0-9._-]{1,200}$/.test(name) && name !== "." && name !== "..",
+    (name) => bad("run_name", name, "letters, digits, . _ - (a name, no path)")
+  )
+
+const baseUrl = (typed: Typed): Read<string> => {
+  const value = filled(typed, "base_url") ?? RunConfig.defaults.base_url
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+    ? Either.right(value.replace(/\/+$/, ""))
+    : Either.left(bad("base_url", value, "an http or https address, such as http://127.0.0.1:8000/v1"))
+}
+
+const Sandbox = Schema.Literal("auto", "local", "docker", "singularity", "modal")
+
+const sandbox = (typed: Typed): Read<RunConfig.Settings["sandbox"] | undefined> =>
+  Either.flatMap(choice(typed, "sandbox", Sandbox), (value) =>
+    value === undefined || value === "auto" || value === "local"
+      ? Either.right(value)
+      : Either.left(
+          new UsageError({ detail: `--sandbox=${value} is not part of this version yet; allowed: auto, local` })
+        )
+  )
+
+const decodePrefill = Schema.decodeUnknownEither(Schema.parseJson(Schema.Array(RunConfig.PrefillMessage)))
+
+const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> => {
+  const path = filled(typed, "prefill_messages_file")
+  if (path === undefined) return Either.right([])
+  const shape = 'a JSON array of {"role": "system" | "user" | "assistant", "content": "…"}'
+  if (!existsSync(path)) return Either.left(bad("prefill_messages_file", path, `an existing file with ${shape}`))
+  const content = Either.try({
+    try: () => readFileSync(path, "utf8"),
+    catch: () => bad("prefill_messages_file", path, "a file that can be read")
+  })
+  return Either.flatMap(content, (json) =>
+    Either.mapLeft(decodePrefill(json), (error) => {
+      const issue = ParseResult.ArrayFormatter.formatErrorSync(error)[0]
+      const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")}: ${issue.message})`
+      return new UsageError({ detail: `--prefill_messages_file: ${path} does not fit${where}, allowed: ${shape}` })
+    })
+  )
+}
+
+const OnOff = Schema.Literal("on", "off", "true", "false")
+
+/** The address where a key of one's own is worth anything. */
+const isDefaultEndpoint = (url: string): boolean => new URL(url).host === new URL(RunConfig.defaults.base_url).host
+
+/** Whether an address never leaves this machine. */
+export const isLoopback = (url: string): boolean => {
+  const host = new URL(url).hostname
+  return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d+){3}$/.test(host)
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const apiKey = (
+  typed: Typed,
+  config: RunConfig.Settings,
+  environment: Environment
+): Read<Redacted.Redacted | undefined> => {
+  if (isScripted(config.model)) return Either.right(undefined)
+  const names = isDefaultEndpoint(config.base_url)
+    ? ["OPENROUTER_API_KEY", "BATCH_RUNNER_API_KEY"]
+    : ["BATCH_RUNNER_API_KEY", "OPENAI_API_KEY"]
+  const key = [text(typed, "api_key"), ...names.map((name) => environment[name])].find(
+    (value) => (value ?? "").trim() !== ""
+  )
+  if (key !== undefined && /[^\x21-\x7e]/.test(key.trim())) {
+    return Either.left(
+      new UsageError({
+        detail: "--api_key: the key holds characters that no key has; allowed: printable ASCII without blanks"
+      })
+    )
+  }
+  if (key !== undefined) return Either.right(Redacted.make(key.trim()))
+  if (isLoopback(config.base_url)) return Either.right(undefined)
+  return Either.left(
+    new UsageError({
+      detail: `no API key for ${new URL(config.base_url).host}: set ${names.join(" or ")}, or give --api_key; --model=scripted needs none`
+    })
+  )
+}
+
+/** The offline model, with or without the path of its script. */
+export const isScripted = (model: string): boolean => model === "scripted" || model.startsWith("scripted:")
+
+/** Only what was given; the defaults fill the rest. */
+const given = <A extends object>(values: A): { [K in keyof A]?: Exclude<A[K], undefined> } => {
+  const entries = Object.entries(values).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [K in keyof A]?: Exclude<A[K], undefined> }
+}
+
+/** Checks everything that was typed. */
+export const parse = (typed: Typed, environment: Environment): Either.Either<Request, UsageError> =>
+  Either.gen(function* () {
+    const config = RunConfig.make({
+      dataset_file: yield* required(typed, "dataset_file", "the path of a JSONL file"),
+      batch_size:
+        (yield* count(typed, "batch_size")) ??
+        (yield* Either.map(
+          required(typed, "batch_size", "prompts per batch file, a whole number of at least 1"),
+          Number
+        )),
+      run_name: yield* runName(typed),
+      base_url: yield* baseUrl(typed),
+      prefill_messages: yield* prefill(typed),
+      resume: on(typed, "resume"),
+      verbose: on(typed, "verbose"),
+      reasoning_disabled: on(typed, "reasoning_disabled"),
+      strict_toolsets: on(typed, "strict_toolsets"),
+      providers_allowed: list(typed, "providers_allowed"),
+      providers_ignored: list(typed, "providers_ignored"),
+      providers_order: list(typed, "providers_order"),
+      ephemeral_system_prompt: text(typed, "ephemeral_system_prompt") ?? "",
+      ...given({
+        distribution: filled(typed, "distribution"),
+        model: filled(typed, "model"),
+        max_turns: yield* count(typed, "max_turns"),
+        num_workers: yield* count(typed, "num_workers"),
+        max_samples: yield* count(typed, "max_samples"),
+        max_tokens: yield* count(typed, "max_tokens"),
+        provider_sort: yield* choice(typed, "provider_sort", RunConfig.ProviderSort),
+        reasoning_effort: yield* choice(typed, "reasoning_effort", RunConfig.ReasoningEffort),
+        reasoning_filter: yield* choice(typed, "reasoning_filter", RunConfig.ReasoningFilter),
+        log_prefix_chars: yield* whole(typed, "log_prefix_chars", 0),
+        seed: yield* whole(typed, "seed", Number.MIN_SAFE_INTEGER),
+        samples_per_prompt: yield* count(typed, "samples_per_prompt"),
+        sandbox: yield* sandbox(typed),
+        cwd: filled(typed, "cwd"),
+        network: Option.getOrUndefined(
+          Option.map(
+            Option.fromNullable(yield* choice(typed, "network", OnOff)),
+            (value) => value === "on" || value === "true"
+          )
+        ),
+        timeout: yield* count(typed, "timeout"),
+        command_timeout: yield* count(typed, "command_timeout"),
+        output_dir: filled(typed, "output_dir")
+      })
+    })
+    return { config, apiKey: yield* apiKey(typed, config, environment) }
+  })

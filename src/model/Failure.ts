@@ -1,0 +1,137 @@
+/** What went wrong with a call, in words for people: short, on one line, and without the key. Pure. */
+import { Duration, Option, Predicate } from "effect"
+import type { ModelError } from "./Model.ts"
+
+/** The characters of an endpoint's own words that a message keeps. */
+const longest = 300
+/** What is looked at before that, so that a hostile body costs little. */
+const lookedAt = 4000
+/** A piece of a key this long is never shown. */
+const keyPiece = 8
+
+/** The kind of failure that an HTTP status means. */
+export const reasonOf = (status: number): ModelError["reason"] => {
+  if (status === 429) {
+    return "RateLimited"
+  }
+  if (status === 408 || status === 409 || status >= 500) {
+    return "Overloaded"
+  }
+  return status === 401 || status === 402 || status === 403 ? "Refused" : "BadRequest"
+}
+
+/** The endpoint's own words in an error body of any of the usual shapes; empty when there are none. */
+export const words = (body: unknown): string => wordsAt(body, 0)
+
+/** A hostile body may nest without end: what lies deeper than any real one is not looked at. */
+const wordsAt = (body: unknown, depth: number): string => {
+  if (Predicate.isString(body)) {
+    return body.slice(0, lookedAt).replace(/<[^<>]*>/g, " ")
+  }
+  if (depth > 6) {
+    return ""
+  }
+  if (Array.isArray(body)) {
+    return wordsAt(body[0], depth + 1)
+  }
+  if (!Predicate.isRecord(body)) {
+    return ""
+  }
+  const inner = body.error ?? body.message ?? body.detail ?? body.msg
+  if (inner === undefined || inner === null) {
+    return plainFields(body)
+  }
+  // OpenRouter hands on what the provider behind it said.
+  const raw = Predicate.isRecord(body.metadata) ? wordsAt(body.metadata.raw, depth + 1) : ""
+  return [wordsAt(inner, depth + 1), raw].filter((part) => part !== "").join(": ")
+}
+
+const plainFields = (body: Readonly<Record<string, unknown>>): string =>
+  Object.entries(body)
+    .slice(0, 20)
+    .flatMap(([name, value]) =>
+      Predicate.isString(value) || Predicate.isNumber(value) ? [`${name}: ${String(value).slice(0, longest)}`] : []
+    )
+    .join(", ")
+
+/** One line of at most 300 characters, with `***` in the place of the key and of every longer piece of it. */
+export const oneLine = (text: string, key: string): string => {
+  const flat = withoutKey(text.slice(0, lookedAt), key)
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ")
+    .trim()
+  return (flat.length > longest ? `${flat.slice(0, longest).trimEnd()}…` : flat).toWellFormed()
+}
+
+/** Replaces the key, and each piece of it of eight characters or more, by `***`. */
+export const withoutKey = (text: string, key: string): string => {
+  const size = Math.min(keyPiece, key.length)
+  if (size === 0) {
+    return text
+  }
+  const pieces = new Set(Array.from({ length: key.length - size + 1 }, (_, from) => key.slice(from, from + size)))
+  const out: Array<string> = []
+  let shown = 0
+  for (let at = 0; at + size <= text.length; at++) {
+    if (!pieces.has(text.slice(at, at + size))) {
+      continue
+    }
+    let end = at + size
+    while (end < text.length && pieces.has(text.slice(end - size + 1, end + 1))) {
+      end++
+    }
+    out.push(text.slice(shown, at), "***")
+    shown = end
+    at = end - 1
+  }
+  return out.join("") + text.slice(shown)
+}
+
+/** The wait that `retry-after-ms` or `retry-after` (seconds or an HTTP date) asks for. `now`: milliseconds since the epoch. */
+export const retryAfter = (
+  header: (name: string) => string | null | undefined,
+  now: number
+): Option.Option<Duration.Duration> => {
+  const millis = number(header("retry-after-ms"))
+  if (millis !== undefined) {
+    return Option.some(Duration.millis(millis))
+  }
+  const given = header("retry-after")
+  const seconds = number(given)
+  if (seconds !== undefined) {
+    return Option.some(Duration.millis(seconds * 1000))
+  }
+  const date = Date.parse(given ?? "")
+  return Number.isNaN(date) ? Option.none() : Option.some(Duration.millis(Math.max(0, date - now)))
+}
+
+const number = (text: string | null | undefined): number | undefined =>
+  text !== null && text !== undefined && /^\s*\d+(?:\.\d*)?\s*$/.test(text) ? Number(text) : undefined
+
+const causes: ReadonlyMap<string, string> = new Map([
+  ["ECONNREFUSED", "connection refused"],
+  ["ECONNRESET", "the connection was reset"],
+  ["EPIPE", "the connection was closed"],
+  ["ENOTFOUND", "no such host"],
+  ["EAI_AGAIN", "the name lookup failed"],
+  ["EHOSTUNREACH", "no route to the host"],
+  ["ENETUNREACH", "no route to the network"],
+  ["ETIMEDOUT", "connecting took too long"],
+  ["UND_ERR_CONNECT_TIMEOUT", "connecting took too long"],
+  ["UND_ERR_SOCKET", "the connection was closed"],
+  ["UND_ERR_RES_CONTENT_LENGTH_MISMATCH", "the connection was closed"]
+])
+
+/** The machine's code of a failed connection, such as ECONNREFUSED; empty for none. */
+export const codeOf = (cause: unknown): string =>
+  Predicate.isRecord(cause) && Predicate.isString(cause.code) ? cause.code : ""
+
+/** Why there was no connection, or why it broke, in a few words. */
+export const connectionWords = (cause: unknown): string => {
+  const code = codeOf(cause)
+  const known = causes.get(code)
+  if (known !== undefined) {
+    return known
+  }
+  const message = Predicate.isError(cause) ? cause.message : ""
+  return message === "" ? code || "the connection failed" : message
+}

@@ -1,0 +1,186 @@
+/** The model behind an OpenAI-compatible chat-completions endpoint. */
+import { Clock, Duration, Effect, Either, Layer, Option, Predicate, Redacted } from "effect"
+import type { OpenAI } from "openai"
+import * as Failure from "./Failure.ts"
+import { type Answer, type Ask, Model, ModelError, type Request } from "./Model.ts"
+import * as Transport from "./Transport.ts"
+import * as Wire from "./Wire.ts"
+
+/** How a call can end without a successful response. */
+type Rejection =
+  | {
+      readonly _tag: "Status"
+      readonly status: number
+      readonly body: unknown
+      readonly header: (name: string) => string | null | undefined
+    }
+  | { readonly _tag: "Broken"; readonly cause: unknown }
+  | { readonly _tag: "TooLate" }
+
+/**
+ * A model that asks `request.baseUrl`, once a call: trying again is `Retry`'s. Interrupting a call aborts its HTTP request.
+ * Without a key no authorization is sent. Nothing of the `OPENAI_*` environment counts.
+ */
+export const layer = (request: Request, apiKey: Redacted.Redacted | undefined): Layer.Layer<Model> =>
+  Layer.scoped(Model, make(request, apiKey))
+
+const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redacted.Redacted | undefined) {
+  const key = apiKey === undefined ? "" : Redacted.value(apiKey)
+  const failures = failuresOf(request, key)
+  const transport = yield* Effect.either(
+    Transport.make(request.baseUrl, {
+      accept: "application/json",
+      "content-type": "application/json",
+      "user-agent": "batch-runner",
+      ...(key === "" ? {} : { authorization: `Bearer ${key}` })
+    })
+  )
+  if (Either.isLeft(transport)) {
+    return { complete: () => Effect.fail(failures.address) }
+  }
+  // Loaded here, so that a run that never asks an endpoint does not pay for it.
+  const openai = yield* Effect.promise(() => import("openai"))
+  // The package reads one variable whatever it is told, OPENAI_CUSTOM_HEADERS, and throws when that is malformed.
+  const post = yield* Effect.either(Effect.try(() => poster(openai, request, transport.right)))
+  if (Either.isLeft(post)) {
+    return { complete: () => Effect.fail(failures.address) }
+  }
+  const encode = Wire.encoder(request)
+  const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
+    post.right(encode(ask)).pipe(
+      Effect.matchEffect({
+        onFailure: (rejection) => Effect.flatMap(failures.rejected(rejection), Effect.fail),
+        onSuccess: (text) => Either.mapLeft(Wire.decodeText(ask, text), failures.noAnswer)
+      })
+    )
+  return { complete }
+})
+
+/** Posts a body through the package's client and gives the text of a successful response. */
+const poster = (openai: typeof import("openai"), request: Request, fetch: Transport.Fetch) => {
+  class Client extends openai.OpenAI {
+    // The package's own keeps only what stands under `error`; other servers put their words elsewhere.
+    protected override makeStatusError(
+      ...[status, body, text, headers]: Parameters<OpenAI["makeStatusError"]>
+    ): ReturnType<OpenAI["makeStatusError"]> {
+      return new openai.APIError(status, body ?? { message: text ?? "" }, undefined, headers)
+    }
+  }
+  const client = new Client({
+    baseURL: request.baseUrl,
+    fetch,
+    // The transport sets the key: the client never knows it.
+    apiKey: "unused",
+    adminAPIKey: null,
+    organization: null,
+    project: null,
+    webhookSecret: null,
+    maxRetries: 0,
+    // The client's own timer spans the whole answer, as the transport reads it, and costs a tenth of `Effect.timeout`.
+    timeout: Math.max(1, Math.min(2 ** 31 - 1, Math.ceil(Duration.toMillis(request.callLimit)))),
+    logLevel: "off"
+  })
+  return (body: object): Effect.Effect<string, Rejection> =>
+    Effect.tryPromise({
+      try: (signal) => client.post<unknown>("/chat/completions", { body, signal }).then((text) => String(text ?? "")),
+      catch: (error): Rejection => {
+        if (error instanceof openai.APIConnectionTimeoutError) {
+          return { _tag: "TooLate" }
+        }
+        return error instanceof openai.APIError && error.status !== undefined
+          ? { _tag: "Status", status: error.status, body: error.error, header: (name) => error.headers?.get(name) }
+          : { _tag: "Broken", cause: reasonOf(error) }
+      }
+    })
+}
+
+const reasonOf = (error: unknown): unknown => {
+  const cause = Predicate.isError(error) ? error.cause : undefined
+  return cause instanceof Transport.Lost ? cause.reason : error
+}
+
+/** The errors of one endpoint, each a sentence for people without the key in it. */
+const failuresOf = (request: Request, key: string) => {
+  const host = URL.canParse(request.baseUrl) ? new URL(request.baseUrl).host : request.baseUrl
+  const line = (text: string) => Failure.oneLine(text, key)
+  const said = (start: string, words: string) => line(words === "" ? start : `${start}: ${words}`)
+
+  const broken = (cause: unknown): ModelError => {
+    const code = Failure.codeOf(cause)
+    if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE" || code.startsWith("Z_") || code === "ERR_BUFFER_TOO_LARGE") {
+      const detail = code.startsWith("Z_") ? "is wrongly compressed" : "is larger than 64 MB"
+      return new ModelError({ reason: "BadAnswer", detail: line(`The answer of ${host} ${detail}`) })
+    }
+    if (code === "UND_ERR_INVALID_ARG" || code === "ERR_INVALID_ARG_VALUE" || code === "ERR_INVALID_URL") {
+      return new ModelError({
+        reason: "BadRequest",
+        detail: line(
+          `No request to ${host} can be made: its address or the API key has characters that HTTP does not allow`
+        )
+      })
+    }
+    return new ModelError({
+      reason: "Unreachable",
+      detail: said(`No answer from ${host}`, Failure.connectionWords(cause))
+    })
+  }
+
+  const refused = (rejection: Extract<Rejection, { _tag: "Status" }>, now: number): ModelError => {
+    const { status } = rejection
+    const location = rejection.header("location") ?? ""
+    const hint =
+      status >= 300 && status < 400
+        ? `the endpoint has moved${location === "" ? "" : ` to ${location}`}: give its new address as base_url`
+        : status === 401 && key === ""
+          ? "no API key was sent. "
+          : ""
+    const wait = Failure.retryAfter(rejection.header, now)
+    return new ModelError({
+      reason: Failure.reasonOf(status),
+      detail: said(`HTTP ${status} from ${host}`, hint + (status < 400 ? "" : Failure.words(rejection.body))),
+      status,
+      ...(Option.isSome(wait) ? { retryAfter: wait.value } : {})
+    })
+  }
+
+  const tooLate = () =>
+    new ModelError({
+      reason: "TimedOut",
+      detail: line(`No answer from ${host} within ${Duration.format(request.callLimit)}`)
+    })
+
+  return {
+    /** The address or a proxy variable cannot be used. */
+    address: new ModelError({
+      reason: "BadRequest",
+      detail: line(
+        `${host} cannot be asked: base_url, a proxy variable or OPENAI_CUSTOM_HEADERS in the environment is malformed`
+      )
+    }),
+    rejected: (rejection: Rejection): Effect.Effect<ModelError> => {
+      switch (rejection._tag) {
+        case "Status":
+          return Effect.map(Clock.currentTimeMillis, (now) => refused(rejection, now))
+        case "Broken":
+          return Effect.sync(() => broken(rejection.cause))
+        case "TooLate":
+          return Effect.sync(tooLate)
+      }
+    },
+    noAnswer: (problem: Wire.Problem): ModelError =>
+      problem._tag === "Malformed"
+        ? new ModelError({
+            reason: "BadAnswer",
+            detail: line(`HTTP 200 from ${host} with ${Failure.words(problem.detail)}`),
+            status: 200
+          })
+        : new ModelError({
+            reason: problem.code === 429 ? "RateLimited" : "Overloaded",
+            detail: said(
+              `HTTP 200 from ${host} with an error${problem.code === 0 ? "" : ` ${problem.code}`}`,
+              Failure.words(problem.error)
+            ),
+            status: 200
+          })
+  }
+}

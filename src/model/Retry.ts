@@ -1,0 +1,73 @@
+/** A model around a model that asks again when a call failed for a reason that passes. */
+import { Duration, Effect, Layer, Option, Random } from "effect"
+import { type Answer, type Ask, Model, ModelError, type ModelService } from "./Model.ts"
+
+export interface Options {
+  /** Calls in all, the first included. */
+  readonly tries: number
+  /** The first wait, before jitter; it doubles each time. */
+  readonly base: Duration.Duration
+  /** The longest wait of our own, before jitter. */
+  readonly cap: Duration.Duration
+  /** An endpoint that asks for a longer wait than this is not waited for. */
+  readonly patience: Duration.Duration
+}
+
+export const defaults: Options = {
+  tries: 6,
+  base: Duration.millis(500),
+  cap: Duration.seconds(30),
+  patience: Duration.minutes(10)
+}
+
+/** Puts retries around the model below. */
+export const layer = (options?: Partial<Options>): Layer.Layer<Model, never, Model> =>
+  Layer.effect(
+    Model,
+    Effect.map(Model, (inner) => retrying(inner, options))
+  )
+
+/**
+ * `inner`, asked again while its error is transient: exponential waits with jitter (half to whole), never sooner than the endpoint
+ * asks. The last error says how many tries were made.
+ */
+export const retrying = (inner: ModelService, options?: Partial<Options>): ModelService => {
+  const rules = { ...defaults, ...options }
+  const ask = (question: Ask, tries: number): Effect.Effect<Answer, ModelError> =>
+    Effect.catchAll(inner.complete(question), (error) => again(question, tries, error))
+  const again = Effect.fn("Retry.again")(function* (question: Ask, tries: number, error: ModelError) {
+    if (!error.transient || tries >= rules.tries) {
+      return yield* ended(error, tries)
+    }
+    const asked = error.retryAfter ?? Duration.zero
+    if (Duration.greaterThan(asked, rules.patience)) {
+      return yield* ended(error, tries, `the endpoint asks to wait ${Duration.format(asked)}`)
+    }
+    const wait = Duration.max(delay(rules, tries, yield* Random.next), asked)
+    yield* Effect.logDebug(`${error.message}; try ${tries + 1} of ${rules.tries} in ${Duration.format(wait)}`)
+    yield* Effect.sleep(wait)
+    return yield* ask(question, tries + 1)
+  })
+  return { complete: (question) => ask(question, 1) }
+}
+
+/** The wait after the given number of tries; `chance` is from 0 to 1. */
+export const delay = (rules: Pick<Options, "base" | "cap">, tries: number, chance: number): Duration.Duration =>
+  Duration.millis(
+    Math.ceil(
+      Math.min(Duration.toMillis(rules.cap), Duration.toMillis(rules.base) * 2 ** (tries - 1)) * (0.5 + chance / 2)
+    )
+  )
+
+const ended = (error: ModelError, tries: number, why?: string): ModelError => {
+  const notes = [...Option.toArray(Option.fromNullable(why)), ...(tries > 1 ? [`${tries} tries`] : [])]
+  if (notes.length === 0) {
+    return error
+  }
+  return new ModelError({
+    reason: error.reason,
+    detail: `${error.detail} (${notes.join(", ")})`,
+    status: error.status,
+    ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter })
+  })
+}

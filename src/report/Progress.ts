@@ -1,0 +1,125 @@
+/** How far a run is: counts as sessions start and end, told again and again while it works. */
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import type { Outcome } from "../trajectory/Outcome.ts"
+import { Screen } from "./Screen.ts"
+
+/** Sessions of a run. */
+export interface Counts {
+  /** To do in this session of work. */
+  readonly total: number
+  /** Finished by earlier sessions of work. */
+  readonly earlier: number
+  readonly kept: number
+  readonly discarded: number
+  readonly failed: number
+  readonly inFlight: number
+  /** US dollars spent, 0 where nothing is reported. */
+  readonly costUsd: number
+}
+
+export const none: Counts = { total: 0, earlier: 0, kept: 0, discarded: 0, failed: 0, inFlight: 0, costUsd: 0 }
+
+export interface ProgressService {
+  readonly begin: (total: number, earlier: number) => Effect.Effect<void>
+  readonly started: Effect.Effect<void>
+  /** A session ended; `undefined` when it was interrupted. */
+  readonly ended: (outcome: Outcome | undefined) => Effect.Effect<void>
+  readonly counts: Effect.Effect<Counts>
+}
+
+export class Progress extends Context.Tag("batch-runner/Progress")<Progress, ProgressService>() {}
+
+/** The counts after one more session. */
+export const after = (counts: Counts, outcome: Outcome | undefined): Counts => {
+  const rest = { ...counts, inFlight: counts.inFlight - 1 }
+  switch (outcome?._tag) {
+    case undefined:
+      return rest
+    case "Kept":
+      return { ...rest, kept: rest.kept + 1, costUsd: rest.costUsd + outcome.row.metadata.usage.cost_usd }
+    case "Discarded":
+      return { ...rest, discarded: rest.discarded + 1, costUsd: rest.costUsd + outcome.row.metadata.usage.cost_usd }
+    case "Failed":
+      return { ...rest, failed: rest.failed + 1, costUsd: rest.costUsd + outcome.failure.usage.cost_usd }
+  }
+}
+
+/** One line: counts, speed and the time left at that speed. `elapsed` in milliseconds. */
+export const line = (counts: Counts, elapsed: number): string => {
+  const { kept, discarded, failed, total, earlier } = counts
+  const ended = kept + discarded + failed
+  const perMinute = elapsed > 0 ? (ended / elapsed) * 60_000 : 0
+  const left = perMinute > 0 ? duration(((total - ended) / perMinute) * 60) : "?"
+  return [
+    `done ${kept + discarded + earlier}/${total + earlier}`,
+    `kept ${kept}`,
+    `discarded ${discarded}`,
+    `failed ${failed}`,
+    `in flight ${counts.inFlight}`,
+    `${perMinute.toFixed(perMinute < 10 ? 1 : 0)}/min`,
+    ...(counts.costUsd > 0 ? [`$${counts.costUsd.toFixed(2)}`] : []),
+    ended < total ? `${left} left` : duration(elapsed / 1000)
+  ].join("  ")
+}
+
+/** Seconds as people say them: `9.5s`, `3m20s`, `2h05m`. */
+export const duration = (seconds: number): string => {
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}s`
+  const whole = Math.round(seconds)
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)]
+  return hours > 0 ? `${hours}h${pad(minutes)}m` : `${minutes}m${pad(whole % 60)}s`
+}
+
+const pad = (value: number): string => String(value).padStart(2, "0")
+
+const counting = Effect.sync(() => {
+  let counts = none
+  const service: ProgressService = {
+    begin: (total, earlier) =>
+      Effect.sync(() => {
+        counts = { ...none, total, earlier }
+      }),
+    started: Effect.sync(() => {
+      counts = { ...counts, inFlight: counts.inFlight + 1 }
+    }),
+    ended: (outcome) =>
+      Effect.sync(() => {
+        counts = after(counts, outcome)
+      }),
+    counts: Effect.sync(() => counts)
+  }
+  return service
+})
+
+/** Counts and says nothing. */
+export const silent: Layer.Layer<Progress> = Layer.effect(Progress, counting)
+
+/** Counts and tells: a live line on a terminal, a plain line now and then elsewhere. */
+export const live: Layer.Layer<Progress, never, Screen> = Layer.scoped(
+  Progress,
+  Effect.gen(function* () {
+    const screen = yield* Screen
+    const service = yield* counting
+    let start = yield* Clock.currentTimeMillis
+    let told = ""
+    const tell = Effect.gen(function* () {
+      const counts = yield* service.counts
+      if (counts.total === 0) return
+      const text = line(counts, (yield* Clock.currentTimeMillis) - start)
+      const state = JSON.stringify(counts)
+      if (screen.live || state !== told) yield* screen.status(text)
+      told = state
+    })
+    yield* Effect.forkScoped(Effect.repeat(tell, Schedule.spaced(screen.live ? "200 millis" : "10 seconds")))
+    return {
+      ...service,
+      begin: (total, earlier) =>
+        Effect.zipRight(
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            start = now
+          }),
+          service.begin(total, earlier)
+        )
+    }
+  })
+)

@@ -1,0 +1,162 @@
+/** Sandboxes on this machine: a bubblewrap namespace for each prompt, or a plain folder where bubblewrap does not work. */
+import { existsSync, mkdirSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { basename, join, posix } from "node:path"
+import { Effect, Layer } from "effect"
+import * as Fifo from "./Fifo.ts"
+import * as Layout from "./Layout.ts"
+import * as Namespace from "./Namespace.ts"
+import * as Output from "./Output.ts"
+import * as Place from "./Place.ts"
+import * as Plain from "./Plain.ts"
+import { Sandbox, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
+import * as Session from "./Session.ts"
+import * as System from "./System.ts"
+
+export interface Options {
+  /** Whether commands reach the network; a namespace without it has a loopback device of the session's own. */
+  readonly network: boolean
+  /** Host paths that a namespace must never show, such as the run folder. They must exist before a sandbox's first call. */
+  readonly hide: ReadonlyArray<string>
+  /** Folder for the sandboxes' own folders; by default that for temporary files. */
+  readonly root?: string | undefined
+  /** `plain` goes without bubblewrap even where it works; `auto` is the default. */
+  readonly namespace?: "auto" | "plain" | undefined
+}
+
+/** What all sandboxes of one layer share. */
+interface Shared {
+  readonly options: Options
+  /** Folder of all places. */
+  readonly base: string
+  readonly pipes: Fifo.Pool
+  readonly shell: string
+}
+
+const parts = Layout.privates.map((one) => one.part)
+
+/** A session in a namespace. */
+const inNamespace = (shared: Shared, system: System.System, name: string, cwd: string): Session.Kind => {
+  const place = join(shared.base, name)
+  const directory = Layout.directory(cwd)
+  const id = `${basename(shared.base)}-${name}`
+  return {
+    cwd: directory,
+    home: Layout.home,
+    shell: shared.shell,
+    id,
+    pipes: shared.pipes,
+    make: Effect.gen(function* () {
+      const hidden = System.hidden(system, [...shared.options.hide, shared.base])
+      const provided = Layout.plan(system, hidden, directory)
+      const own = provided._tag === "Made" ? provided.part : "cwd"
+      yield* Place.make(place, [...parts, "etc", own])
+      for (const list of ["passwd", "group"] as const) yield* Place.put(join(place, "etc", list), Layout.users[list])
+      return yield* Namespace.open({
+        id,
+        layout: Layout.argv(system, hidden, place, provided),
+        network: shared.options.network,
+        env: Namespace.environment(Layout.home),
+        pipes: shared.pipes
+      })
+    }),
+    remove: Place.remove(place)
+  }
+}
+
+/** A session in a plain folder; an absolute `cwd` is that very directory of the host, made if absent. */
+const inFolder = (shared: Shared, name: string, cwd: string): Session.Kind => {
+  const place = join(shared.base, name)
+  const directory = posix.resolve(join(place, "work"), cwd)
+  const home = join(place, "home")
+  const id = `${basename(shared.base)}-${name}`
+  return {
+    cwd: directory,
+    home,
+    shell: shared.shell,
+    id,
+    pipes: shared.pipes,
+    make: Effect.gen(function* () {
+      yield* Place.make(place, ["work", "home", "tmp"])
+      // A directory that cannot be made is what the first command will say.
+      yield* Effect.ignore(Place.make(directory, [""]))
+      return Plain.open({ id, place, env: Plain.environment(home, join(place, "tmp")) })
+    }),
+    remove: Place.remove(place)
+  }
+}
+
+/** Runs one command in a namespace made as for a prompt; fails with why it cannot be had. */
+const probe = (shared: Shared, system: System.System): Effect.Effect<void, SandboxError> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const session = yield* Session.make(inNamespace(shared, system, "probe", ""))
+      const result = yield* session.exec("echo here", { timeout: 10 })
+      if (result._tag === "Exited" && Output.text(result.output) === "here\n") return
+      return yield* new SandboxError({
+        reason: "Unavailable",
+        detail: "a command in a namespace did not end as it should"
+      })
+    })
+  )
+
+const warning = (why: string) =>
+  `No bubblewrap sandbox here (${why.replaceAll(/\s+/g, " ")}): each prompt gets a plain folder and process group instead, and its commands ` +
+  "can read and change whatever this user can, network included. Install it with `apt install bubblewrap util-linux` (or dnf, pacman, apk), " +
+  "or use containers."
+
+const makeRoot = (root: string) =>
+  Effect.try({
+    try: () => mkdirSync(root, { recursive: true }),
+    catch: (cause) =>
+      new SandboxError({ reason: "Unavailable", detail: `The folder for sandboxes, ${root}, cannot be made: ${cause}` })
+  })
+
+const noImage = (spec: SandboxSpec) =>
+  new SandboxError({
+    reason: "Unavailable",
+    detail: `The local sandbox runs no container images, and this prompt asks for ${spec.image}: use --sandbox=docker.`
+  })
+
+/**
+ * Sandboxes on this machine. Opening one costs nothing: its folder and namespace are made with its first call. Fails with
+ * `Unavailable` when the folder for them cannot be made.
+ */
+export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
+  Layer.scoped(
+    Sandboxes,
+    Effect.gen(function* () {
+      const root = options.root ?? tmpdir()
+      yield* makeRoot(root)
+      const base = Place.base(root)
+      yield* Effect.addFinalizer(() => (existsSync(base) ? Place.remove(base) : Effect.void))
+      yield* Effect.forkScoped(Effect.timeoutOption(Place.removeAbandoned(root), "1 minute"))
+      const shared: Shared = {
+        options,
+        base,
+        pipes: Fifo.pool(join(base, "pipes")),
+        shell: existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"
+      }
+      const system = options.namespace === "plain" ? undefined : System.survey()
+      const trouble = yield* system === undefined
+        ? Effect.succeed("switched off")
+        : Effect.match(probe(shared, system), { onFailure: (error) => error.message, onSuccess: () => undefined })
+      if (trouble !== undefined) yield* Effect.logWarning(warning(trouble))
+      let opened = 0
+      return {
+        open: (spec) =>
+          Layer.scoped(
+            Sandbox,
+            Effect.suspend(() => {
+              if (spec.image !== "") return noImage(spec)
+              const name = `${spec.id}-${opened++}`
+              return Session.make(
+                system === undefined || trouble !== undefined
+                  ? inFolder(shared, name, spec.cwd)
+                  : inNamespace(shared, system, name, spec.cwd)
+              )
+            })
+          )
+      }
+    })
+  )

@@ -1,0 +1,77 @@
+/** The folders of local sandboxes on the host: named after their owner, removed with it, and after a dead owner too. */
+import { execFile } from "node:child_process"
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Either } from "effect"
+import * as Proc from "./Proc.ts"
+import { SandboxError } from "./Sandbox.ts"
+
+const prefix = "batch-runner-"
+
+// Process ids count within one pid namespace; its number keeps runners in other containers with the same /tmp apart.
+const space = () => Proc.pidNamespace("self")?.replace(/\D/g, "") ?? "0"
+
+let layers = 0
+
+/** Folder of one runner's sandboxes below `root`: `batch-runner-<pid>-<its start>-<pid namespace>-<n>`. */
+export const base = (root: string): string =>
+  join(root, `${prefix}${process.pid}-${Proc.stat("self")?.started ?? 0}-${space()}-${layers++}`)
+
+/** Whether the owner that a folder's name tells of is dead for certain. */
+export const abandoned = (name: string): boolean => {
+  const [pid, started, owner] = name.slice(prefix.length).split("-")
+  if (!name.startsWith(prefix) || pid === undefined || started === undefined || started === "0") return false
+  return owner === space() && Proc.stat(Number(pid) || 0)?.started !== Number(started)
+}
+
+/** Makes folders of one place, readable by nobody else. */
+export const make = (folder: string, parts: ReadonlyArray<string>): Effect.Effect<void, SandboxError> =>
+  Effect.try({
+    try: () => {
+      for (const part of parts) mkdirSync(join(folder, part), { recursive: true, mode: 0o700 })
+    },
+    catch: (cause) =>
+      new SandboxError({
+        reason: "StartFailed",
+        detail: `The sandbox's folder ${folder} could not be made: ${cause instanceof Error ? cause.message : cause}`
+      })
+  })
+
+/** Writes a file of a place's own, such as its list of users. */
+export const put = (path: string, text: string): Effect.Effect<void, SandboxError> =>
+  Effect.try({
+    try: () => writeFileSync(path, text),
+    catch: (cause) => new SandboxError({ reason: "StartFailed", detail: `${path} could not be written: ${cause}` })
+  })
+
+const limit = 20_000
+
+/**
+ * Removes a folder with all it holds, also where modes forbid it or paths are longer than a system call takes; gives up
+ * after 20 seconds. A program does it, for it must not keep our threads busy.
+ */
+export const remove = (folder: string): Effect.Effect<void> =>
+  Effect.async((resume) => {
+    const script = 'rm -rf -- "$1" 2>/dev/null || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; } 2>/dev/null'
+    const options = { timeout: limit, killSignal: "SIGKILL", env: { PATH: process.env.PATH ?? "" } } as const
+    Either.match(
+      Either.try(() => execFile("/bin/sh", ["-c", script, "sh", folder], options, () => resume(Effect.void))),
+      {
+        onLeft: () => {
+          Either.try(() => rmSync(folder, { recursive: true, force: true }))
+          resume(Effect.void)
+        },
+        onRight: () => {}
+      }
+    )
+  })
+
+/** Removes what dead runners left below `root`. */
+export const removeAbandoned = (root: string): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const names = Either.getOrElse(
+      Either.try(() => readdirSync(root)),
+      () => []
+    )
+    return Effect.forEach(names.filter(abandoned).slice(0, 1000), (name) => remove(join(root, name)), { discard: true })
+  })

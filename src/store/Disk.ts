@@ -1,0 +1,57 @@
+/** Files that are either wholly there or not: replaced in one step and forced to disk, with errors that people can act on. */
+import { type FileHandle, open, rename, rm } from "node:fs/promises"
+import { basename, dirname, join } from "node:path"
+import { Effect } from "effect"
+import { StoreError } from "./Store.ts"
+
+/** What went wrong with a path, as one line. */
+export const storeError =
+  (path: string) =>
+  (cause: unknown): StoreError => {
+    if (cause instanceof StoreError) return cause
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
+    if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG") {
+      return new StoreError({
+        reason: "NoSpace",
+        detail: `${path}: no space left on the disk; free some, then go on with --resume`
+      })
+    }
+    if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+      return new StoreError({ reason: "NotAllowed", detail: `${path}: writing is not allowed here (${code})` })
+    }
+    const text = cause instanceof Error ? cause.message : String(cause)
+    return new StoreError({ reason: "Other", detail: `${path}: ${text.replace(/\s+/g, " ")}` })
+  }
+
+/** Forces the names in a folder to disk. */
+export const syncFolder = async (path: string): Promise<void> => {
+  const folder = await open(path, "r")
+  await folder.sync().finally(() => folder.close())
+}
+
+const fill = async (path: string, write: (file: FileHandle) => Promise<void>): Promise<void> => {
+  const file = await open(path, "w")
+  await write(file)
+    .then(() => file.sync())
+    .finally(() => file.close())
+}
+
+/** Replaces a file by what `write` puts into a new one; on failure the old one stays. */
+export const replaceWith = (
+  path: string,
+  write: (file: FileHandle) => Promise<void>
+): Effect.Effect<void, StoreError> => {
+  const fresh = join(dirname(path), `.${basename(path)}.new`)
+  return Effect.tryPromise({
+    try: async () => {
+      await fill(fresh, write)
+      await rename(fresh, path)
+      await syncFolder(dirname(path))
+    },
+    catch: storeError(path)
+  }).pipe(Effect.tapError(() => Effect.promise(() => rm(fresh, { force: true }).catch(() => undefined))))
+}
+
+/** Replaces a file by a text. */
+export const replace = (path: string, text: string): Effect.Effect<void, StoreError> =>
+  replaceWith(path, (file) => file.writeFile(text))

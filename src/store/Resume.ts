@@ -1,0 +1,115 @@
+/** What is still to do: finished rows are matched to the prompts of the data set by content, counted. */
+import type { ContentIndex } from "../dataset/ContentIndex.ts"
+import { type Ledger, unmatched } from "./Ledger.ts"
+
+/** Which sessions are done: one bit for each sample of each prompt. */
+export class Done {
+  private readonly bits: Uint8Array
+  private total = 0
+  constructor(
+    /** Prompts of the data set. */
+    readonly prompts: number,
+    /** Samples a prompt. */
+    readonly samples: number
+  ) {
+    this.bits = new Uint8Array(Math.ceil((prompts * samples) / 8))
+  }
+
+  /** Sessions done so far. */
+  get count(): number {
+    return this.total
+  }
+
+  has(place: number, sample: number): boolean {
+    const at = place * this.samples + sample
+    return ((this.bits[at >>> 3] ?? 0) & (1 << (at & 7))) !== 0
+  }
+
+  mark(place: number, sample: number): void {
+    if (sample >= this.samples || this.has(place, sample)) return
+    const at = place * this.samples + sample
+    this.bits[at >>> 3] = (this.bits[at >>> 3] ?? 0) | (1 << (at & 7))
+    this.total++
+  }
+
+  /** Whether every sample of the prompt is done. */
+  hasAll(place: number): boolean {
+    for (let sample = 0; sample < this.samples; sample++) if (!this.has(place, sample)) return false
+    return true
+  }
+
+  /** The places of finished prompts as `[first, last]` ranges. */
+  ranges(): ReadonlyArray<readonly [number, number]> {
+    const ranges: Array<readonly [number, number]> = []
+    let first = -1
+    for (let place = 0; place <= this.prompts; place++) {
+      const done = place < this.prompts && this.hasAll(place)
+      if (done && first < 0) first = place
+      if (!done && first >= 0) {
+        ranges.push([first, place - 1])
+        first = -1
+      }
+    }
+    return ranges
+  }
+}
+
+/**
+ * Gives every row of the ledger its place in the data set. A row takes the occurrence it was made for; where that is not
+ * to be had, the first free one of the same content; where none is free, its prompt is no longer in the data set.
+ */
+export const match = (ledger: Ledger, index: ContentIndex, samples: number): Done => {
+  const width = widest(ledger, samples)
+  const taken = new Done(index.size, width)
+  const done = new Done(index.size, samples)
+  const take = (at: number, place: number, sample: number) => {
+    taken.mark(place, sample)
+    done.mark(place, sample)
+    ledger.setPlace(at, place)
+  }
+  const others: Array<number> = []
+  for (let at = 0; at < ledger.size; at++) {
+    const { key, occurrence, sample } = ledger.get(at)
+    const place = index.find(key, occurrence)
+    if (place >= 0 && !taken.has(place, sample)) take(at, place, sample)
+    else others.push(at)
+  }
+  const next = new Map<string, number>()
+  for (const at of others) {
+    const { key, sample } = ledger.get(at)
+    const name = `${key.high}|${key.low}|${sample}`
+    const count = index.count(key)
+    let occurrence = next.get(name) ?? 0
+    while (occurrence < count && taken.has(index.find(key, occurrence), sample)) occurrence++
+    next.set(name, occurrence)
+    if (occurrence < count) take(at, index.find(key, occurrence), sample)
+    else ledger.setPlace(at, unmatched)
+  }
+  return done
+}
+
+const widest = (ledger: Ledger, samples: number): number => {
+  let width = samples
+  for (let at = 0; at < ledger.size; at++) width = Math.max(width, ledger.sample(at) + 1)
+  return width
+}
+
+/** One session to run. */
+export interface Unit {
+  readonly place: number
+  readonly sample: number
+  /** Number of its batch file. */
+  readonly batch: number
+}
+
+/** The sessions still to do, in the order of the data set, in batches of `batchSize` prompts numbered from `firstBatch`. */
+export function* remaining(done: Done, batchSize: number, firstBatch: number): Generator<Unit> {
+  let prompts = 0
+  for (let place = 0; place < done.prompts; place++) {
+    if (done.hasAll(place)) continue
+    const batch = firstBatch + Math.floor(prompts++ / batchSize)
+    for (let sample = 0; sample < done.samples; sample++) {
+      if (!done.has(place, sample)) yield { place, sample, batch }
+    }
+  }
+}

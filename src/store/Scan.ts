@@ -1,0 +1,122 @@
+/** Reads what earlier sessions left into the books: every finished row, every failure, and where a line is torn. */
+import { appendFile, open, truncate } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Option } from "effect"
+import { ContentIndex } from "../dataset/ContentIndex.ts"
+import * as ContentKey from "../dataset/ContentKey.ts"
+import * as Lines from "../dataset/Lines.ts"
+import * as Statistics from "../report/Statistics.ts"
+import type { Books } from "./Books.ts"
+import { storeError } from "./Disk.ts"
+import { unmatched } from "./Ledger.ts"
+import * as RunFolder from "./RunFolder.ts"
+import { decodeFailure, decodeRow } from "./StoredRow.ts"
+
+interface Scanning {
+  readonly books: Books
+  readonly defaults: ContentKey.Defaults
+  /** Digests of the rows entered: a row that stands twice, letter for letter, counts once. */
+  readonly seen: ContentIndex
+}
+
+/** Takes one line; false when it cannot be read. */
+type Take = (text: string, line: Lines.Line) => boolean
+
+/** What was found at the end of a file that will be appended to. */
+interface Tail {
+  /** The last line is whole but has no line end. */
+  readonly open: boolean
+}
+
+/** Reads the lines of one file; a torn last line is cut off, other unreadable ones stay and are named. */
+const scanFile = Effect.fn("Scan.file")(function* (path: string, take: Take) {
+  const bad: Array<number> = []
+  let torn = -1
+  let openEnded = false
+  const each = (line: Lines.Line): boolean => {
+    const fits = line.bytes.length === 0 || take(Buffer.from(line.bytes).toString("utf8"), line)
+    if (fits) openEnded = !line.ended
+    else if (line.ended) bad.push(line.number)
+    else torn = line.offset
+    return true
+  }
+  yield* Effect.tryPromise({
+    try: async () => {
+      const file = await open(path, "r")
+      await Lines.scan(Lines.contents(file, false), each).finally(() => file.close())
+      if (torn >= 0) await truncate(path, torn)
+    },
+    catch: storeError(path)
+  })
+  if (torn >= 0) yield* Effect.logInfo(`${path}: cut off a torn last line; its prompt runs again`)
+  if (bad.length > 0) {
+    yield* Effect.logWarning(`${path}: left out ${bad.length} unreadable line(s), the first at line ${bad[0]}`)
+  }
+  const tail: Tail = { open: openEnded && torn < 0 }
+  return tail
+})
+
+/** Enters a row of `batch`, or of the batch that it names itself. */
+const takeRow =
+  (scanning: Scanning, batch: number | undefined): Take =>
+  (text, line) => {
+    const decoded = decodeRow(text)
+    if (Option.isNone(decoded)) return false
+    const row = decoded.value
+    const digest = ContentKey.ofText(text)
+    if (scanning.seen.count(digest) > 0) return true
+    scanning.seen.add(digest, 0, 0)
+    const { image, cwd, occurrence, sample, batch_num } = row.metadata
+    const prompt = row.conversations.find(({ from }) => from === "human")?.value ?? ""
+    const fate = batch === undefined ? "no_reasoning" : scanning.books.fateOfRow(row)
+    scanning.books.enterRow(
+      {
+        key: ContentKey.of({ text: prompt, image, cwd }, scanning.defaults),
+        occurrence,
+        sample,
+        fate,
+        batch: batch ?? batch_num,
+        offset: line.offset,
+        length: line.bytes.length,
+        place: unmatched
+      },
+      Statistics.ofRow(row, fate)
+    )
+    return true
+  }
+
+const takeFailure =
+  (books: Books): Take =>
+  (text) =>
+    Option.match(decodeFailure(text), {
+      onNone: () => false,
+      onSome: ({ batch_num, usage }) => {
+        books.enterFailure(batch_num, usage)
+        return true
+      }
+    })
+
+/** Reads a file that this session will append to, and ends its last line. */
+const scanAppended = Effect.fn("Scan.appended")(function* (path: string, take: Take) {
+  const tail = yield* scanFile(path, take)
+  if (tail.open) yield* Effect.tryPromise({ try: () => appendFile(path, "\n"), catch: storeError(path) })
+})
+
+/** Enters all that lies in the folder into the books; gives the first batch number that nothing has yet. */
+export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books, defaults: ContentKey.Defaults) {
+  const scanning: Scanning = { books, defaults, seen: new ContentIndex() }
+  const names = yield* RunFolder.names(folder)
+  const batches = names.flatMap((name) => RunFolder.batchNumber(name) ?? []).sort((a, b) => a - b)
+  for (const batch of batches) {
+    yield* scanFile(join(folder, RunFolder.batchFile(batch)), takeRow(scanning, batch))
+  }
+  if (names.includes(RunFolder.discarded)) {
+    yield* scanAppended(join(folder, RunFolder.discarded), takeRow(scanning, undefined))
+  }
+  if (names.includes(RunFolder.failures)) {
+    yield* scanAppended(join(folder, RunFolder.failures), takeFailure(books))
+  }
+  let next = 0
+  for (const batch of [...batches, ...books.batches.keys()]) next = Math.max(next, batch + 1)
+  return next
+})

@@ -1,0 +1,30 @@
+/** What is read back of rows and failures that earlier sessions left. */
+import { Schema } from "effect"
+import { RowUsage, ToolCount } from "../trajectory/Trajectory.ts"
+
+const Usage = Schema.optionalWith(RowUsage, {
+  default: () => ({ prompt: 0, completion: 0, reasoning: 0, cached: 0, total: 0, cost_usd: 0 })
+})
+const Text = Schema.optionalWith(Schema.String, { default: () => "" })
+
+/** Rows of other programs with the same shape are read too: what they lack has a default. */
+const StoredRow = Schema.Struct({
+  conversations: Schema.NonEmptyArray(
+    Schema.Struct({ from: Schema.Literal("human", "gpt", "tool", "system"), value: Schema.String })
+  ),
+  metadata: Schema.Struct({
+    batch_num: Schema.optionalWith(Schema.Int, { default: () => 0 }),
+    image: Text,
+    cwd: Text,
+    sample: Schema.optionalWith(Schema.NonNegativeInt, { default: () => 0 }),
+    occurrence: Schema.optionalWith(Schema.Int, { default: () => 0 }),
+    usage: Usage
+  }),
+  tool_stats: Schema.Record({ key: Schema.String, value: ToolCount })
+})
+export type StoredRow = typeof StoredRow.Type
+
+const StoredFailure = Schema.Struct({ batch_num: Schema.Int, usage: Usage })
+
+export const decodeRow = Schema.decodeUnknownOption(Schema.parseJson(StoredRow))
+export const decodeFailure = Schema.decodeUnknownOption(Schema.parseJson(StoredFailure))

@@ -1,0 +1,38 @@
+/** What one attempt at a prompt came to. */
+import { Data, Schema } from "effect"
+import { Row, RowUsage } from "./Trajectory.ts"
+
+/** A row set aside, with the reason; its keys are those of a kept row and one more. */
+export const DiscardedRow = Schema.Struct({ ...Row.fields, reason: Schema.String })
+export type DiscardedRow = typeof DiscardedRow.Type
+
+/** The one reason so far. */
+export const noReasoning = "no_reasoning"
+
+/** A failed attempt: the prompt is still to do. */
+export const Failure = Schema.Struct({
+  prompt_index: Schema.Int,
+  sample: Schema.Int,
+  batch_num: Schema.Int,
+  /** The error's tag, and which of its closed reasons. */
+  error: Schema.String,
+  reason: Schema.String,
+  message: Schema.String,
+  /** Whether another attempt can succeed with nothing changed. */
+  retryable: Schema.Boolean,
+  timestamp: Schema.String,
+  api_calls: Schema.Int,
+  usage: RowUsage
+})
+export type Failure = typeof Failure.Type
+
+export type Outcome = Data.TaggedEnum<{
+  Kept: { readonly row: Row }
+  Discarded: { readonly row: DiscardedRow }
+  Failed: { readonly failure: Failure }
+}>
+
+export const Outcome = Data.taggedEnum<Outcome>()
+
+/** Whether the prompt is done with: resume does not pay for it again. */
+export const isDone = (outcome: Outcome): boolean => outcome._tag !== "Failed"

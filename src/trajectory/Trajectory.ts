@@ -1,0 +1,84 @@
+/** The row of a data set that one session becomes: the same keys in the same order and the same types, whatever happened. */
+import { Schema } from "effect"
+
+const Call = Schema.Struct({
+  id: Schema.String,
+  type: Schema.Literal("function"),
+  function: Schema.Struct({ name: Schema.String, arguments: Schema.String })
+})
+
+/** One turn of a conversation; what does not apply is empty. */
+export const Turn = Schema.Struct({
+  from: Schema.Literal("human", "gpt", "tool"),
+  value: Schema.String,
+  tool_calls: Schema.Array(Call),
+  tool_call_id: Schema.String,
+  name: Schema.String
+})
+export type Turn = typeof Turn.Type
+
+/** Tokens, and US dollars where the endpoint reports them. */
+export const RowUsage = Schema.Struct({
+  prompt: Schema.Number,
+  completion: Schema.Number,
+  reasoning: Schema.Number,
+  cached: Schema.Number,
+  total: Schema.Number,
+  cost_usd: Schema.Number
+})
+
+export const ToolCount = Schema.Struct({ count: Schema.Number, success: Schema.Number, failure: Schema.Number })
+export type ToolCount = typeof ToolCount.Type
+
+export const Row = Schema.Struct({
+  /** Place among the valid rows of the data set. */
+  prompt_index: Schema.Int,
+  conversations: Schema.Array(Turn),
+  metadata: Schema.Struct({
+    batch_num: Schema.Int,
+    /** UTC, `2026-01-15T10:30:00`. */
+    timestamp: Schema.String,
+    model: Schema.String,
+    image: Schema.String,
+    cwd: Schema.String,
+    sample: Schema.Int,
+    /** Which of several equal prompts this is, from 0. */
+    occurrence: Schema.Int,
+    usage: RowUsage
+  }),
+  completed: Schema.Boolean,
+  partial: Schema.Boolean,
+  /** Answers received. */
+  api_calls: Schema.Int,
+  toolsets_used: Schema.Array(Schema.String),
+  tool_stats: Schema.Record({ key: Schema.String, value: ToolCount }),
+  tool_error_counts: Schema.Record({ key: Schema.String, value: Schema.Number }),
+  /** JSON text of the definitions that the model was offered. */
+  tools: Schema.String,
+  system: Schema.String,
+  /** JSON text of the data set row's other fields. */
+  source: Schema.String
+})
+export type Row = typeof Row.Type
+
+/** Seconds of a moment, UTC, as rows and records write it. */
+export const timestamp = (millis: number): string => new Date(millis).toISOString().slice(0, 19)
+
+// JSON.stringify writes a lone surrogate as an escape, which readers of other languages refuse.
+const loneSurrogate = /\\u[dD][89a-fA-F]/
+const lineSeparators = /[\u2028\u2029]/g
+
+/** One line of a JSONL file, without its line end: well-formed Unicode, and no character that any reader takes for a line end. */
+export const encodeLine = (value: object): string => {
+  const json = JSON.stringify(value)
+  return (loneSurrogate.test(json) ? JSON.stringify(wellFormed(value)) : json).replace(lineSeparators, (char) =>
+    char === "\u2028" ? "\\u2028" : "\\u2029"
+  )
+}
+
+const wellFormed = (value: unknown): unknown => {
+  if (typeof value === "string") return value.toWellFormed()
+  if (Array.isArray(value)) return value.map(wellFormed)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key.toWellFormed(), wellFormed(part)]))
+}

@@ -1,0 +1,4 @@
+/** The program's version, as package.json says it. */
+import packageJson from "../package.json" with { type: "json" }
+
+export const version: string = packageJson.version

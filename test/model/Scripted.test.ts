@@ -1,0 +1,115 @@
+/** The offline model answers by prompt and turn, and a script that does not fit is told in one line. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Duration, Effect, Fiber, TestClock, TestContext } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Answer, type Ask, Model, type ModelError } from "../../src/model/Model.ts"
+import * as Scripted from "../../src/model/Scripted.ts"
+import { ask, tool } from "./asks.ts"
+
+let folder = ""
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "scripted-"))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const file = async (script: unknown): Promise<string> => {
+  const path = join(folder, `${Math.random()}.json`)
+  await writeFile(path, typeof script === "string" ? script : JSON.stringify(script))
+  return path
+}
+
+const complete = (
+  path: string | undefined,
+  more: Partial<Ask> = {}
+): Effect.Effect<Answer, ModelError | Scripted.ScriptError> =>
+  Effect.flatMap(Model, (model) => model.complete(ask(more))).pipe(Effect.provide(Scripted.layer(path)))
+
+const script = {
+  prompts: {
+    "Say hello.": [
+      { reasoning: "Let me see.", tool_calls: [{ name: "terminal", arguments: { command: "ls" } }] },
+      { content: "<think>\nHm.\n</think>\nHello", finish_reason: "length", usage: { completion: 7, cost_usd: 0.5 } }
+    ]
+  },
+  default: [{ content: "Whatever" }]
+}
+
+describe("A script", () => {
+  it("answers the calls of its prompt in order.", async () => {
+    const path = await file(script)
+    const first = await Effect.runPromise(complete(path))
+    expect(first.reasoning).toBe("Let me see.")
+    expect(first.toolCalls).toEqual([{ id: "call_0_0", name: "terminal", arguments: '{"command":"ls"}' }])
+    expect(first.finishReason).toBe("tool_calls")
+    const second = await Effect.runPromise(complete(path, { turn: 1, messages: [{ role: "answer", answer: first }] }))
+    expect([second.content, second.reasoning, second.finishReason]).toEqual(["Hello", "Hm.", "length"])
+    expect([second.usage.completion, second.usage.cost_usd]).toEqual([7, 0.5])
+    expect(second.usage.prompt).toBeGreaterThan(0)
+    expect(await Effect.runPromise(complete(path))).toEqual(first)
+  })
+  it("answers any other prompt with its default.", async () => {
+    expect((await Effect.runPromise(complete(await file(script), { prompt: "Other" }))).content).toBe("Whatever")
+  })
+  it("that is too short fails the call for good, naming the prompt and the number of answers.", async () => {
+    const error = await Effect.runPromise(Effect.flip(complete(await file(script), { turn: 2 })))
+    expect(error.message).toBe('The script has 2 answers for the prompt "Say hello.", but call 3 was made')
+    expect(error._tag === "ModelError" && [error.reason, error.transient]).toEqual(["NoScript", false])
+  })
+  it("may let an answer wait.", async () => {
+    const path = await file({ default: [{ content: "Hi", delay_ms: 60_000 }] })
+    const answer = await Effect.runPromise(
+      Effect.gen(function* () {
+        const model = yield* Model
+        const fiber = yield* Effect.fork(model.complete(ask()))
+        yield* TestClock.adjust(Duration.seconds(59))
+        expect((yield* Fiber.poll(fiber))._tag).toBe("None")
+        yield* TestClock.adjust(Duration.seconds(1))
+        return yield* Fiber.join(fiber)
+      }).pipe(Effect.provide(Scripted.layer(path)), Effect.provide(TestContext.TestContext))
+    )
+    expect(answer.content).toBe("Hi")
+  })
+  it.each([
+    ["{nonsense", /^The script \/\S+ is not JSON: /],
+    ["[]", /^The script \/\S+ does not fit at its top: /],
+    [{ default: [{ content: 7 }] }, /^The script \/\S+ does not fit at default\.0\.content: /],
+    [
+      { prompts: { a: [{ tool_calls: [{ arguments: {} }] }] } },
+      /does not fit at prompts\.a\.0\.tool_calls\.0\.name: is missing/
+    ],
+    [{ default: [{ contents: "x" }] }, /does not fit at default\.0\.contents: /]
+  ])("that does not fit is told in one line: %j.", async (given, expected) => {
+    const error = await Effect.runPromise(Effect.flip(complete(await file(given))))
+    expect([error._tag, error.message]).toEqual(["ScriptError", expect.stringMatching(expected)])
+    expect(error.message).not.toContain("\n")
+  })
+  it("that is missing is told in one line.", async () => {
+    const error = await Effect.runPromise(Effect.flip(complete("/no/such.json")))
+    expect([error._tag, error.message]).toEqual(["ScriptError", "The script /no/such.json does not exist"])
+  })
+})
+
+describe("The built-in script", () => {
+  it.each([
+    [["read_file", "terminal"], "terminal"],
+    [["read_file", "search_files", "todo"], "search_files"],
+    [["todo"], "todo"]
+  ])("with %j on offer calls %s first, then answers.", async (names, called) => {
+    const tools = names.map(tool)
+    const first = await Effect.runPromise(complete(undefined, { tools }))
+    expect([first.toolCalls.map((call) => call.name), first.reasoning === ""]).toEqual([[called], false])
+    const second = await Effect.runPromise(complete(undefined, { tools, turn: 1 }))
+    expect([second.toolCalls, second.finishReason, second.reasoning === "", second.content === ""]).toEqual([
+      [],
+      "stop",
+      false,
+      false
+    ])
+  })
+  it("answers at once when nothing it knows is on offer.", async () => {
+    const answer = await Effect.runPromise(complete(undefined))
+    expect([answer.toolCalls, answer.finishReason]).toEqual([[], "stop"])
+  })
+})

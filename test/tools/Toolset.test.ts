@@ -1,0 +1,83 @@
+import { Effect } from "effect"
+import { expect, test } from "vitest"
+import * as Toolset from "../../src/tools/Toolset.ts"
+import { inSandbox, tools, use } from "./support.ts"
+
+const schemas = Object.fromEntries(tools.map((tool) => [tool.name, tool.definition.function.parameters]))
+
+test("The catalogue holds every toolset, and every tool is known by name", () => {
+  const all = Toolset.catalogue({ commandTimeout: 60 })
+  expect(all.map(({ name }) => name)).toEqual(Toolset.names)
+  expect(Toolset.toolNames).toHaveLength(24)
+  expect([...all.flatMap(({ toolNames }) => toolNames)].sort()).toEqual([...Toolset.toolNames].sort())
+  for (const { tools, toolNames, lacks } of all) {
+    if (lacks === null) expect(tools.map(({ name }) => name)).toEqual(toolNames)
+    else expect(tools).toEqual([])
+  }
+  expect(all.filter(({ lacks }) => lacks === null).map(({ name }) => name)).toEqual(["terminal", "file", "todo"])
+})
+
+test("A tool's schema is plain JSON Schema, as models know it", () => {
+  expect(schemas["terminal"]).toEqual({
+    type: "object",
+    required: ["command"],
+    properties: {
+      command: { type: "string", description: "The command, as for bash -c" },
+      timeout: { type: "integer", description: "Seconds to wait at most; 20 by default, which is also the most" },
+      workdir: { type: "string", description: "Directory to run in; the session's working directory by default" },
+      background: { type: "boolean", description: "true: do not wait, give a session_id for the tool process" }
+    }
+  })
+  expect(schemas["todo"]).toMatchObject({
+    type: "object",
+    required: [],
+    properties: {
+      todos: {
+        type: "array",
+        items: {
+          type: "object",
+          required: ["id"],
+          properties: { status: { type: "string", enum: ["pending", "in_progress", "completed", "cancelled"] } }
+        }
+      },
+      merge: { type: "boolean" }
+    }
+  })
+})
+
+test("Every argument of every tool has a type and a description, and nothing refers elsewhere", () => {
+  for (const schema of Object.values(schemas)) {
+    expect(JSON.stringify(schema)).not.toMatch(/\$|anyOf|oneOf|additionalProperties|"title"/)
+    for (const property of Object.values(Object.entries(schema).find(([key]) => key === "properties")?.[1] ?? {})) {
+      expect(property).toMatchObject({ type: expect.any(String), description: expect.any(String) })
+    }
+  }
+})
+
+test("The task list is replaced, merged by id, and read", () =>
+  inSandbox(
+    Effect.gen(function* () {
+      expect((yield* use("todo", {})).result).toMatchObject({ todos: [], summary: { total: 0 } })
+      const a = { id: "a", content: "first", status: "in_progress" }
+      yield* use("todo", { todos: [a, { id: "b", content: "second" }] })
+      const merged = yield* use("todo", {
+        todos: [
+          { id: "a", status: "completed" },
+          { id: "c", content: "third", status: "cancelled" }
+        ],
+        merge: true
+      })
+      expect(merged.result).toEqual({
+        todos: [
+          { ...a, status: "completed" },
+          { id: "b", content: "second", status: "pending" },
+          { id: "c", content: "third", status: "cancelled" }
+        ],
+        summary: { total: 3, pending: 1, in_progress: 0, completed: 1, cancelled: 1 }
+      })
+      const nameless = yield* use("todo", { todos: [{ id: "d" }], merge: true })
+      expect(nameless.ok).toBe(false)
+      expect((yield* use("todo", {})).result.summary.total).toBe(3)
+      expect((yield* use("todo", { todos: [] })).result.todos).toEqual([])
+    })
+  ))
