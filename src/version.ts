@@ -1,4 +1,9 @@
 /** The program's version, as package.json says it. */
-import packageJson from "../package.json" with { type: "json" }
+import { readFileSync } from "node:fs"
+import { Schema } from "effect"
 
-export const version: string = packageJson.version
+const Package = Schema.parseJson(Schema.Struct({ version: Schema.String }))
+
+export const version: string = Schema.decodeUnknownSync(Package)(
+  readFileSync(new URL("../package.json", import.meta.url), "utf8")
+).version

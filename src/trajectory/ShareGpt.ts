@@ -30,7 +30,8 @@ const resultTurn = ({ call, result }: Extract<Event, { _tag: "Called" }>): Turn 
 })
 
 /** Whether a turn holds reasoning. */
-export const hasReasoning = (turn: { readonly from: string; readonly value: string }): boolean => turn.from === "gpt" && turn.value.startsWith("<think>\n")
+export const hasReasoning = (turn: { readonly from: string; readonly value: string }): boolean =>
+  turn.from === "gpt" && turn.value.startsWith("<think>\n")
 
 const none: ToolCount = { count: 0, success: 0, failure: 0 }
 

@@ -1,0 +1,60 @@
+/**
+ * What a person can type:
+ *
+ *   batch-runner --dataset_file=<path> --batch_size=<n> --run_name=<name> [options]
+ *   batch-runner … --resume
+ *   batch-runner --list_distributions
+ *   batch-runner --help | --version | --completions <shell>
+ */
+import { Command, Options, ValidationError } from "@effect/cli"
+import { Console, Effect, type Option } from "effect"
+import { builtIn, render } from "../sampling/Distribution.ts"
+import { version } from "../version.ts"
+import { normalize, valueMark } from "./Argv.ts"
+import { flags } from "./Flags.ts"
+import * as Parse from "./Parse.ts"
+
+/** A value without the mark that `normalize` set before it. */
+const unmarked = (value: string): string => (value.startsWith(valueMark) ? value.slice(valueMark.length) : value)
+
+const option = (flag: (typeof flags)[number]): Options.Options<boolean | Option.Option<string>> =>
+  flag.kind === "switch"
+    ? Options.boolean(flag.name).pipe(Options.withDescription(flag.help))
+    : Options.text(flag.name).pipe(
+        Options.withPseudoName(flag.takes),
+        Options.withDescription(flag.help),
+        Options.map(unmarked),
+        Options.optional
+      )
+
+const options: Record<string, Options.Options<boolean | Option.Option<string>>> = Object.fromEntries(
+  flags.map((flag) => [flag.name, option(flag)])
+)
+
+/** What starts a run; gives the exit code. */
+export type Start<E, R> = (request: Parse.Request) => Effect.Effect<number, E, R>
+
+/** The command on these arguments; gives the exit code. A usage error is an error, shown by the caller. */
+export const run = <E, R>(argv: ReadonlyArray<string>, start: Start<E, R>) =>
+  Effect.gen(function* () {
+    let code = 0
+    const command = Command.make("batch-runner", options, (typed) =>
+      Effect.gen(function* () {
+        if (typed.list_distributions === true) return yield* Console.log(render(builtIn))
+        const request = yield* Parse.parse(typed, process.env)
+        code = yield* start(request)
+      })
+    ).pipe(
+      Command.withDescription(
+        "Runs prompts through agent sessions, many at once, and leaves their trajectories as data."
+      )
+    )
+    const tokens = yield* normalize(argv)
+    yield* Command.run(command, { name: "batch-runner", version })(["node", "batch-runner", ...tokens])
+    return code
+  }).pipe(
+    Effect.catchIf(ValidationError.isValidationError, () =>
+      // The parser has printed its own complaint.
+      Effect.succeed(2)
+    )
+  )

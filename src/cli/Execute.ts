@@ -1,0 +1,148 @@
+/** A run from the command line: the layers of its parts, put together once, and what its end means to a shell. */
+import { existsSync } from "node:fs"
+import { resolve } from "node:path"
+import { Console, Context, Deferred, Duration, Effect, Layer } from "effect"
+import { Dataset, type DatasetService } from "../dataset/Dataset.ts"
+import * as JsonlDataset from "../dataset/JsonlDataset.ts"
+import type { Request as ModelRequest } from "../model/Model.ts"
+import * as OpenAi from "../model/OpenAi.ts"
+import * as Retry from "../model/Retry.ts"
+import * as Scripted from "../model/Scripted.ts"
+import * as Pipeline from "../Pipeline.ts"
+import { providerSent, RunConfig, reasoningSent, recorded, type Settings } from "../RunConfig.ts"
+import * as Progress from "../report/Progress.ts"
+import * as Screen from "../report/Screen.ts"
+import * as Summary from "../report/Summary.ts"
+import type { Distribution } from "../sampling/Distribution.ts"
+import * as DistributionFile from "../sampling/DistributionFile.ts"
+import * as Sampler from "../sampling/Sampler.ts"
+import * as Local from "../sandbox/Local.ts"
+import * as Jsonl from "../store/Jsonl.ts"
+import * as RunFolder from "../store/RunFolder.ts"
+import * as Toolbox from "../tools/Toolbox.ts"
+import { catalogue, type Toolset } from "../tools/Toolset.ts"
+import { isScripted, type Request } from "./Parse.ts"
+import { UsageError } from "./UsageError.ts"
+
+/** Exit codes, as the contract gives them. */
+export const exitCode = { done: 0, unfinished: 1, notStarted: 2 }
+
+/** The longest wait for one answer of the model. */
+const callLimit = Duration.minutes(30)
+
+/** Runs everything; `stop` completes with the first signal. */
+export const execute = (request: Request, stop: Deferred.Deferred<void>) =>
+  run(request, stop).pipe(
+    Effect.provide(Layer.provideMerge(Screen.logger(request.config.verbose), Screen.layer(process.stderr)))
+  )
+
+const run = Effect.fn("Execute.run")(function* (request: Request, stop: Deferred.Deferred<void>) {
+  const { config } = request
+  let begun = false
+  const pipeline = Effect.gen(function* () {
+    begun = true
+    const report = yield* Pipeline.run({ stop: Deferred.await(stop) })
+    yield* Console.log(Summary.render(report, `batch-runner ${resumeCommand(config)}`))
+    return report.toDo === 0 ? exitCode.done : exitCode.unfinished
+  })
+  return yield* birth(request).pipe(
+    Effect.flatMap((parts) => Effect.provide(pipeline, parts)),
+    Effect.catchAll((error) =>
+      Effect.as(Console.error(`batch-runner: ${error.message}`), begun ? exitCode.unfinished : exitCode.notStarted)
+    )
+  )
+})
+
+const resumeCommand = (config: Settings): string =>
+  [
+    `--dataset_file=${quoted(config.dataset_file)}`,
+    `--batch_size=${config.batch_size}`,
+    `--run_name=${config.run_name}`,
+    "--resume"
+  ].join(" ")
+
+const quoted = (value: string): string => (/^[\w./@:-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`)
+
+/** Every layer of the run. Building it checks what can be checked before the first prompt. */
+const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request) {
+  const toolsets = catalogue({ commandTimeout: config.command_timeout })
+  const toolbox = Toolbox.make(toolsets)
+  const distribution = yield* workable(config, toolsets)
+  const folder = resolve(config.output_dir, config.run_name)
+  const earlier = yield* RunFolder.sessions(folder)
+  const defaults = RunFolder.defaultsOf([...earlier.map((session) => session.config), recorded(config)])
+  const { toolNames } = toolbox
+  const model = isScripted(config.model)
+    ? Scripted.layer(scriptOf(config))
+    : Retry.layer().pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
+  const dataset = JsonlDataset.layer({
+    path: config.dataset_file,
+    maxSamples: config.max_samples ?? undefined,
+    defaults
+  }).pipe(Layer.tap((context) => checkDataset(config, Context.get(context, Dataset))))
+  const sandboxes = Local.layer({ network: config.network, hide: [folder] })
+  const store = Jsonl.layer({ folder, runName: config.run_name, resume: config.resume, toolNames, defaults })
+  // One after the other: a run folder is made only when nothing else stands in the way.
+  const checked = store.pipe(Layer.provideMerge(sandboxes), Layer.provideMerge(model), Layer.provideMerge(dataset))
+  return Layer.mergeAll(
+    checked,
+    Progress.live,
+    Layer.succeed(RunConfig, config),
+    Layer.succeed(Toolbox.Toolbox, toolbox),
+    Sampler.layer({ distribution, seed: config.seed })
+  )
+})
+
+/** The distribution without the toolsets that cannot work here, each named once. */
+const workable = Effect.fn("Execute.workable")(function* (config: Settings, toolsets: ReadonlyArray<Toolset>) {
+  const names = toolsets.map(({ name }) => name)
+  const distribution = yield* DistributionFile.resolve(config.distribution, names)
+  const lacking = toolsets.filter(
+    ({ name, lacks }) => lacks !== null && distribution.toolsets.some(([each, percent]) => each === name && percent > 0)
+  )
+  const told = lacking.map(({ name, lacks }) => `${name} (${lacks})`).join(", ")
+  if (lacking.length > 0 && config.strict_toolsets) {
+    return yield* new UsageError({
+      detail: `--strict_toolsets: ${distribution.name} has toolsets that cannot work here: ${told}`
+    })
+  }
+  const left = distribution.toolsets.filter(
+    ([name, percent]) => percent > 0 && !lacking.some((each) => each.name === name)
+  )
+  if (left.length === 0) {
+    return yield* new UsageError({
+      detail: `--distribution: no toolset of ${distribution.name} can work here: ${told}; choose another, such as terminal_only`
+    })
+  }
+  if (lacking.length > 0) yield* Effect.logInfo(`left out of sampling, as they cannot work here: ${told}`)
+  const usable: Distribution = { ...distribution, toolsets: left }
+  return usable
+})
+
+/** Names the lines that were skipped, and refuses rows that the chosen sandbox cannot run. */
+const checkDataset = Effect.fn("Execute.checkDataset")(function* (config: Settings, dataset: DatasetService) {
+  const { count, first } = dataset.badLines
+  for (const { line, why } of first) yield* Effect.logWarning(`${dataset.path}:${line}: skipped, ${why}`)
+  if (count > first.length) yield* Effect.logWarning(`${dataset.path}: ${count} bad lines in all, skipped`)
+  if (config.sandbox === "local" && dataset.firstImageLine > 0) {
+    return yield* new UsageError({
+      detail: `--sandbox=local: ${dataset.path}:${dataset.firstImageLine} names an image, and the local sandbox runs none; leave --sandbox out, or the image`
+    })
+  }
+})
+
+/** The script of the offline model: as named, else beside the data set, else the built-in one. */
+const scriptOf = (config: Settings): string | undefined => {
+  if (config.model.startsWith("scripted:")) return config.model.slice("scripted:".length)
+  const beside = `${config.dataset_file.replace(/\.jsonl(\.gz)?$/, "")}.script.json`
+  return existsSync(beside) ? beside : undefined
+}
+
+const requestOf = (config: Settings): ModelRequest => ({
+  model: config.model,
+  baseUrl: config.base_url,
+  maxTokens: config.max_tokens ?? undefined,
+  provider: providerSent(config),
+  reasoning: reasoningSent(config),
+  callLimit
+})

@@ -1,0 +1,55 @@
+#!/usr/bin/env node
+/** The program: what was typed, as an exit code. Signals end a run in two steps. */
+
+import { makeRunMain } from "@effect/platform/Runtime"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import { Cause, Console, Deferred, Effect, Exit } from "effect"
+import * as Command from "./cli/Command.ts"
+import * as Output from "./cli/Output.ts"
+
+/** Exit codes of an interrupted run. */
+const signals = { SIGINT: 130, SIGTERM: 143 }
+
+const stop = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
+let signalled: keyof typeof signals | undefined
+
+const program = Command.run(process.argv.slice(2), (request) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./cli/Execute.ts")),
+    ({ execute }) => execute(request, stop)
+  )
+).pipe(
+  Effect.catchAll((error) => Effect.as(Console.error(`batch-runner: ${error.message}`), 2)),
+  Effect.catchAllDefect((defect) => Effect.as(Console.error(Cause.pretty(Cause.die(defect))), 1)),
+  Output.plainWhereNotTerminal,
+  Effect.provide(NodeContext.layer)
+)
+
+/** The first signal lets the run put its files in order; the second only releases what it holds. */
+const runMain = makeRunMain(({ fiber, teardown }) => {
+  const keepAlive = setInterval(() => {}, 2 ** 31 - 1)
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (signalled !== undefined) return fiber.unsafeInterruptAsFork(fiber.id())
+      signalled = signal
+      process.stderr.write(
+        `${signal}: no new prompts; releasing those in flight, then putting the files in order (again: stop at once)\n`
+      )
+      Deferred.unsafeDone(stop, Exit.void)
+    })
+  }
+  fiber.addObserver((exit) => {
+    clearInterval(keepAlive)
+    teardown(exit, (code) => Output.flushed(() => process.exit(code)))
+  })
+})
+
+Output.ignoreClosedPipes()
+runMain(program, {
+  disableErrorReporting: true,
+  disablePrettyLogger: true,
+  teardown: (exit, onExit) => {
+    const own = Exit.isSuccess(exit) && typeof exit.value === "number" ? exit.value : 1
+    onExit(signalled === undefined ? own : signals[signalled])
+  }
+})
