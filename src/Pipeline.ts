@@ -4,36 +4,16 @@ import * as Attempt from "./Attempt.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import { changes, filtersReasoning, RunConfig, recorded, type Settings } from "./RunConfig.ts"
 import { Progress } from "./report/Progress.ts"
+import type { Report } from "./report/Report.ts"
 import * as Statistics from "./report/Statistics.ts"
 import * as Card from "./store/Card.ts"
-import type { Merged } from "./store/Merge.ts"
 import { OpenBatches } from "./store/OpenBatches.ts"
 import * as Resume from "./store/Resume.ts"
-import { type SessionRecord, Store, type StoreError } from "./store/Store.ts"
+import { type Entry, type SessionRecord, Store, type StoreError } from "./store/Store.ts"
 import { Toolbox } from "./tools/Toolbox.ts"
-import type { Outcome } from "./trajectory/Outcome.ts"
+import { isDone, type Outcome } from "./trajectory/Outcome.ts"
 import { timestamp } from "./trajectory/Trajectory.ts"
 import { version } from "./version.ts"
-
-/** How a run stands when its session ends. */
-export interface Report {
-  readonly runName: string
-  readonly location: string
-  readonly sums: Statistics.Statistics
-  readonly merged: Merged
-  /** Prompts of the data set, and sessions that they make. */
-  readonly prompts: number
-  readonly sessions: number
-  /** Sessions without a result so far. */
-  readonly toDo: number
-  /** Failed sessions of this run of the program, by kind. */
-  readonly failures: ReadonlyMap<string, number>
-  /** Seconds, all sessions of work together. */
-  readonly durationSeconds: number
-  readonly badLines: number
-  /** Whether `stop` ended it. */
-  readonly stopped: boolean
-}
 
 /** Ends the work early: when it completes, no prompt is started any more and those in flight are released. */
 export interface Options {
@@ -117,23 +97,35 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
   const batches = new OpenBatches()
   const close = (batch: number | undefined) => (batch === undefined ? Effect.void : store.closeBatch(batch, done))
 
+  // Once an outcome is safe it also counts, even when the run is stopped in between.
+  const settle = (unit: Resume.Unit, entry: Entry) =>
+    store.save(entry).pipe(
+      Effect.zipRight(
+        Effect.sync(() => {
+          if (isDone(entry.outcome)) done.mark(unit.place, unit.sample)
+          tally.add(entry.outcome)
+        })
+      ),
+      Effect.uninterruptible
+    )
+
   const one = Effect.fnUntraced(function* (unit: Resume.Unit) {
     yield* close(batches.start(unit))
     yield* progress.started
-    const result = yield* Attempt.run(unit).pipe(
+    yield* Attempt.run(unit).pipe(
       Effect.annotateLogs("at", label(unit, config)),
-      Effect.tap((entry) => store.save(entry)),
+      Effect.tap((entry) => settle(unit, entry)),
       Effect.onExit((exit) => progress.ended(Exit.isSuccess(exit) ? exit.value.outcome : undefined))
     )
-    if (result.outcome._tag !== "Failed") done.mark(unit.place, unit.sample)
-    tally.add(result.outcome)
     if (tally.warnsOfDiscards()) yield* Effect.logWarning(allDiscarded(tally.discarded))
     yield* close(batches.end(unit))
   })
 
   const units = Resume.remaining(done, config.batch_size, store.nextBatch)
-  yield* forEachOf(units, one, config.num_workers, () => batches.finish())
-  yield* close(batches.finish())
+  yield* forEachOf(units, one, {
+    concurrency: config.num_workers,
+    onLast: Effect.suspend(() => close(batches.finish()))
+  })
 })
 
 const label = ({ batch, place, sample }: Resume.Unit, config: Settings): string =>
@@ -146,16 +138,20 @@ const allDiscarded = (count: number): string =>
  * Effect.forEach over a sequence that is drawn as it is needed: Effect.forEach itself makes an array of all elements
  * first, and a run may have millions.
  */
-const forEachOf = <A, E, R>(
+const forEachOf = <A, E, R, E2>(
   items: Iterable<A>,
   each: (item: A) => Effect.Effect<void, E, R>,
-  concurrency: number,
-  onLast: () => void
-): Effect.Effect<void, E, R> => {
+  options: {
+    readonly concurrency: number
+    /** Runs when nothing is left to draw, perhaps while the last elements are still at work, and more than once. */
+    readonly onLast: Effect.Effect<void, E2>
+  }
+): Effect.Effect<void, E | E2, R> => {
+  const { concurrency, onLast } = options
   const iterator = items[Symbol.iterator]()
   const worker = Effect.gen(function* () {
     for (let next = iterator.next(); !next.done; next = iterator.next()) yield* each(next.value)
-    onLast()
+    yield* onLast
   })
   return Effect.forEach(Array.from({ length: concurrency }), () => worker, { concurrency, discard: true })
 }

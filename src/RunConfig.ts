@@ -124,7 +124,7 @@ export const recorded = (config: Settings): Readonly<Record<string, unknown>> =>
 }
 
 const withoutPassword = (address: string): string =>
-  address.replace(/^([a-z]+:\/\/)[^/@]*@/i, "$1").replace(/\?.*$/, "")
+  address.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1").replace(/\?.*$/, "")
 
 /** Settings that change what a row holds: they may differ on resume, but not unsaid. */
 const decisive = [

@@ -4,6 +4,8 @@ import { Either, Option, ParseResult, Redacted, Schema } from "effect"
 import * as RunConfig from "../RunConfig.ts"
 import { UsageError } from "./UsageError.ts"
 
+const { defaults } = RunConfig
+
 /** Values by option name; switches are booleans. */
 export type Typed = Readonly<Record<string, Option.Option<string> | boolean>>
 
@@ -16,7 +18,7 @@ export interface Request {
 const bad = (name: string, given: string, allowed: string): UsageError =>
   new UsageError({ detail: `--${name}: given ${JSON.stringify(given)}, allowed: ${allowed}` })
 
-/** Reads options one by one; the first failure stops it. */
+/** The value of one option, `fallback` where it was not given or is empty. */
 type Read<A> = Either.Either<A, UsageError>
 
 const text = (typed: Typed, name: string): string | undefined => {
@@ -35,9 +37,9 @@ const required = (typed: Typed, name: string, what: string): Read<string> => {
     : Either.right(value)
 }
 
-const whole = (typed: Typed, name: string, least: number): Read<number | undefined> => {
+const whole = <F>(typed: Typed, name: string, least: number, fallback: F): Read<number | F> => {
   const value = filled(typed, name)
-  if (value === undefined) return Either.right(undefined)
+  if (value === undefined) return Either.right(fallback)
   const number = Number(value)
   return /^[+-]?\d+$/.test(value) && Number.isSafeInteger(number) && number >= least
     ? Either.right(number)
@@ -46,15 +48,16 @@ const whole = (typed: Typed, name: string, least: number): Read<number | undefin
       )
 }
 
-const count = (typed: Typed, name: string): Read<number | undefined> => whole(typed, name, 1)
+const count = <F>(typed: Typed, name: string, fallback: F): Read<number | F> => whole(typed, name, 1, fallback)
 
-const choice = <A extends string>(
+const choice = <A extends string, F>(
   typed: Typed,
   name: string,
-  literals: { readonly literals: ReadonlyArray<A> }
-): Read<A | undefined> => {
+  literals: { readonly literals: ReadonlyArray<A> },
+  fallback: F
+): Read<A | F> => {
   const value = filled(typed, name)
-  if (value === undefined) return Either.right(undefined)
+  if (value === undefined) return Either.right(fallback)
   const found = literals.literals.find((literal) => literal === value.toLowerCase())
   return found === undefined ? Either.left(bad(name, value, literals.literals.join(", "))) : Either.right(found)
 }
@@ -73,7 +76,7 @@ const runName = (typed: Typed): Read<string> =>
   )
 
 const baseUrl = (typed: Typed): Read<string> => {
-  const value = filled(typed, "base_url") ?? RunConfig.defaults.base_url
+  const value = filled(typed, "base_url") ?? defaults.base_url
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
     ? Either.right(value.replace(/\/+$/, ""))
     : Either.left(bad("base_url", value, "an http or https address, such as http://127.0.0.1:8000/v1"))
@@ -81,9 +84,9 @@ const baseUrl = (typed: Typed): Read<string> => {
 
 const Sandbox = Schema.Literal("auto", "local", "docker", "singularity", "modal")
 
-const sandbox = (typed: Typed): Read<RunConfig.Settings["sandbox"] | undefined> =>
-  Either.flatMap(choice(typed, "sandbox", Sandbox), (value) =>
-    value === undefined || value === "auto" || value === "local"
+const sandbox = (typed: Typed): Read<RunConfig.Settings["sandbox"]> =>
+  Either.flatMap(choice(typed, "sandbox", Sandbox, defaults.sandbox), (value) =>
+    value === "auto" || value === "local"
       ? Either.right(value)
       : Either.left(
           new UsageError({ detail: `--sandbox=${value} is not part of this version yet; allowed: auto, local` })
@@ -112,8 +115,11 @@ const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> => 
 
 const OnOff = Schema.Literal("on", "off", "true", "false")
 
+const network = (typed: Typed): Read<boolean> =>
+  Either.map(choice(typed, "network", OnOff, "on"), (value) => value === "on" || value === "true")
+
 /** The address where a key of one's own is worth anything. */
-const isDefaultEndpoint = (url: string): boolean => new URL(url).host === new URL(RunConfig.defaults.base_url).host
+const isDefaultEndpoint = (url: string): boolean => new URL(url).host === new URL(defaults.base_url).host
 
 /** Whether an address never leaves this machine. */
 export const isLoopback = (url: string): boolean => {
@@ -154,59 +160,44 @@ const apiKey = (
 /** The offline model, with or without the path of its script. */
 export const isScripted = (model: string): boolean => model === "scripted" || model.startsWith("scripted:")
 
-/** Only what was given; the defaults fill the rest. */
-const given = <A extends object>(values: A): { [K in keyof A]?: Exclude<A[K], undefined> } => {
-  const entries = Object.entries(values).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(entries) as { [K in keyof A]?: Exclude<A[K], undefined> }
-}
-
 /** Checks everything that was typed. */
 export const parse = (typed: Typed, environment: Environment): Either.Either<Request, UsageError> =>
   Either.gen(function* () {
-    const config = RunConfig.make({
+    const config: RunConfig.Settings = {
       dataset_file: yield* required(typed, "dataset_file", "the path of a JSONL file"),
-      batch_size:
-        (yield* count(typed, "batch_size")) ??
-        (yield* Either.map(
-          required(typed, "batch_size", "prompts per batch file, a whole number of at least 1"),
-          Number
-        )),
+      batch_size: yield* Either.flatMap(
+        required(typed, "batch_size", "prompts per batch file, a whole number of at least 1"),
+        () => count(typed, "batch_size", 1)
+      ),
       run_name: yield* runName(typed),
+      output_dir: filled(typed, "output_dir") ?? defaults.output_dir,
+      distribution: filled(typed, "distribution") ?? defaults.distribution,
+      model: filled(typed, "model") ?? defaults.model,
       base_url: yield* baseUrl(typed),
-      prefill_messages: yield* prefill(typed),
+      max_turns: yield* count(typed, "max_turns", defaults.max_turns),
+      num_workers: yield* count(typed, "num_workers", defaults.num_workers),
       resume: on(typed, "resume"),
-      verbose: on(typed, "verbose"),
-      reasoning_disabled: on(typed, "reasoning_disabled"),
-      strict_toolsets: on(typed, "strict_toolsets"),
+      max_samples: yield* count(typed, "max_samples", defaults.max_samples),
+      max_tokens: yield* count(typed, "max_tokens", defaults.max_tokens),
       providers_allowed: list(typed, "providers_allowed"),
       providers_ignored: list(typed, "providers_ignored"),
       providers_order: list(typed, "providers_order"),
-      ephemeral_system_prompt: text(typed, "ephemeral_system_prompt") ?? "",
-      ...given({
-        distribution: filled(typed, "distribution"),
-        model: filled(typed, "model"),
-        max_turns: yield* count(typed, "max_turns"),
-        num_workers: yield* count(typed, "num_workers"),
-        max_samples: yield* count(typed, "max_samples"),
-        max_tokens: yield* count(typed, "max_tokens"),
-        provider_sort: yield* choice(typed, "provider_sort", RunConfig.ProviderSort),
-        reasoning_effort: yield* choice(typed, "reasoning_effort", RunConfig.ReasoningEffort),
-        reasoning_filter: yield* choice(typed, "reasoning_filter", RunConfig.ReasoningFilter),
-        log_prefix_chars: yield* whole(typed, "log_prefix_chars", 0),
-        seed: yield* whole(typed, "seed", Number.MIN_SAFE_INTEGER),
-        samples_per_prompt: yield* count(typed, "samples_per_prompt"),
-        sandbox: yield* sandbox(typed),
-        cwd: filled(typed, "cwd"),
-        network: Option.getOrUndefined(
-          Option.map(
-            Option.fromNullable(yield* choice(typed, "network", OnOff)),
-            (value) => value === "on" || value === "true"
-          )
-        ),
-        timeout: yield* count(typed, "timeout"),
-        command_timeout: yield* count(typed, "command_timeout"),
-        output_dir: filled(typed, "output_dir")
-      })
-    })
+      provider_sort: yield* choice(typed, "provider_sort", RunConfig.ProviderSort, defaults.provider_sort),
+      reasoning_effort: yield* choice(typed, "reasoning_effort", RunConfig.ReasoningEffort, defaults.reasoning_effort),
+      reasoning_disabled: on(typed, "reasoning_disabled"),
+      reasoning_filter: yield* choice(typed, "reasoning_filter", RunConfig.ReasoningFilter, defaults.reasoning_filter),
+      ephemeral_system_prompt: text(typed, "ephemeral_system_prompt") ?? defaults.ephemeral_system_prompt,
+      prefill_messages: yield* prefill(typed),
+      log_prefix_chars: yield* whole(typed, "log_prefix_chars", 0, defaults.log_prefix_chars),
+      verbose: on(typed, "verbose"),
+      seed: yield* whole(typed, "seed", Number.MIN_SAFE_INTEGER, defaults.seed),
+      sandbox: yield* sandbox(typed),
+      cwd: filled(typed, "cwd") ?? defaults.cwd,
+      network: yield* network(typed),
+      samples_per_prompt: yield* count(typed, "samples_per_prompt", defaults.samples_per_prompt),
+      timeout: yield* count(typed, "timeout", defaults.timeout),
+      command_timeout: yield* count(typed, "command_timeout", defaults.command_timeout),
+      strict_toolsets: on(typed, "strict_toolsets")
+    }
     return { config, apiKey: yield* apiKey(typed, config, environment) }
   })

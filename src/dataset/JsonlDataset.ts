@@ -73,33 +73,34 @@ const scratchFile = Effect.gen(function* () {
   return yield* openFile(join(folder, "rows.jsonl"), "w+")
 })
 
-/** Copies what cannot be read twice (gzip, a pipe) to a scratch file. */
-const spool = (path: string, file: FileHandle, gzip: boolean) =>
+/** Copies what can be read only once to a scratch file. */
+const spool = (path: string, chunks: AsyncIterable<Buffer>) =>
   Effect.gen(function* () {
     const scratch = yield* scratchFile
     yield* Effect.tryPromise({
       try: async () => {
-        for await (const chunk of Lines.contents(file, gzip)) await scratch.write(chunk)
+        for await (const chunk of chunks) await scratch.appendFile(chunk)
       },
       catch: unreadable(path)
     })
     return scratch
   })
 
+/** The file's text where any part of it can be read at any time: a pipe is copied, gzip is unpacked. */
 const seekable = (path: string) =>
   Effect.gen(function* () {
-    const file = yield* openFile(path, "r")
-    const stat = yield* Effect.tryPromise({ try: () => file.stat(), catch: unreadable(path) })
+    const given = yield* openFile(path, "r")
+    const stat = yield* Effect.tryPromise({ try: () => given.stat(), catch: unreadable(path) })
     if (stat.isDirectory()) {
       return yield* new DatasetError({
         reason: "Unreadable",
         detail: `--dataset_file: ${path} is a folder, a JSONL file is needed`
       })
     }
-    if (!stat.isFile()) return yield* spool(path, file, path.endsWith(".gz"))
+    const file = stat.isFile() ? given : yield* spool(path, given.createReadStream({ autoClose: false }))
     const mark = Buffer.alloc(2)
     yield* Effect.tryPromise({ try: () => file.read(mark, 0, 2, 0), catch: unreadable(path) })
-    return mark[0] === 0x1f && mark[1] === 0x8b ? yield* spool(path, file, true) : file
+    return mark[0] === 0x1f && mark[1] === 0x8b ? yield* spool(path, Lines.contents(file, true)) : file
   })
 
 const nothingFound = (path: string, found: Found): DatasetError => {

@@ -2,7 +2,7 @@
 import { promisify } from "node:util"
 import * as Zlib from "node:zlib"
 import { Effect, type Scope } from "effect"
-import type * as Undici from "undici"
+import type * as Undici from "./Undici.ts"
 
 /** Bytes of one answer at most. */
 export const maxResponseBytes = 64 * 1024 * 1024
@@ -44,7 +44,7 @@ export const make = (
   headers: Readonly<Record<string, string>>
 ): Effect.Effect<Fetch, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const undici = yield* Effect.promise(() => import("undici"))
+    const undici = yield* Effect.promise(() => import("./Undici.ts"))
     const hostname = yield* Effect.try(() => new URL(baseUrl).hostname)
     const dispatcher = yield* Effect.acquireRelease(
       Effect.try(() => (isLoopback(hostname) ? new undici.Agent(limits) : new undici.EnvHttpProxyAgent(limits))),

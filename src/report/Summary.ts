@@ -1,6 +1,6 @@
 /** The end of a run as a person reads it. */
-import type { Report } from "../Pipeline.ts"
 import { duration } from "./Progress.ts"
+import type { Report } from "./Report.ts"
 import { percent } from "./Statistics.ts"
 
 /** Lines of the summary; `resume` is the command that goes on with the run. */

@@ -92,11 +92,13 @@ const make = (options: Options) =>
         Effect.flatMap((all) => RunFolder.writeSessions(folder, runName, all))
       )
 
+    // The last checkpoint and one that is under way must not write the same new file, and none must be left half written.
+    const alone = yield* Effect.makeSemaphore(1)
     const checkpoint = (done: Done) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const content = Checkpoint.make({ runName, done, batches: books.batches, now })
         return replace(join(folder, RunFolder.checkpoint), `${JSON.stringify(content)}\n`)
-      })
+      }).pipe(Effect.uninterruptible, alone.withPermits(1))
 
     // Only the newest request counts; the pause after each makes the cost a fixed share of the run.
     const requests = yield* Queue.sliding<Done>(1)

@@ -1,0 +1,23 @@
+/** How a run stands when its session ends. */
+import type { Merged } from "../store/Merge.ts"
+import type { Statistics } from "./Statistics.ts"
+
+/** Figures of the whole run, and what this session of work met. */
+export interface Report {
+  readonly runName: string
+  readonly location: string
+  readonly sums: Statistics
+  readonly merged: Merged
+  /** Prompts of the data set, and sessions that they make. */
+  readonly prompts: number
+  readonly sessions: number
+  /** Sessions without a result so far. */
+  readonly toDo: number
+  /** Failed sessions of this run of the program, by kind. */
+  readonly failures: ReadonlyMap<string, number>
+  /** Seconds, all sessions of work together. */
+  readonly durationSeconds: number
+  readonly badLines: number
+  /** Whether `stop` ended it. */
+  readonly stopped: boolean
+}

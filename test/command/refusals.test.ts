@@ -1,0 +1,151 @@
+/** What is not started: exit code 2, one line that says why, nothing written. And what only prints. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { expect, it } from "vitest"
+import { type Environment, expectRefused, final, type Options, serve, Workplace } from "../support/Command.ts"
+
+const nowhere = { url: "http://127.0.0.1:9/v1" }
+
+/** What is typed beside a run that could start, what of it is left out, and what the line must say. */
+const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegExp, environment?: Environment]> = [
+  ["no data set option", { dataset_file: undefined }, /--dataset_file is required/],
+  ["no batch size", { batch_size: undefined }, /--batch_size is required/],
+  ["no run name", { run_name: undefined }, /--run_name is required/],
+  ["an unknown option", { run_nmae: "x" }, /--run_nmae is not an option; did you mean --run_name\?/],
+  ["an option without a relative", { zzzzzzzzzz: "x" }, /--zzzzzzzzzz is not an option; --help/],
+  ["a batch size of none", { batch_size: 0 }, /--batch_size: given "0", allowed: a whole number of at least 1/],
+  ["half a worker", { num_workers: 1.5 }, /--num_workers: given "1\.5", allowed: a whole number/],
+  ["negative turns", { max_turns: -1 }, /--max_turns: given "-1", allowed: a whole number/],
+  ["a word for a number", { max_samples: "many" }, /--max_samples: given "many", allowed: a whole number/],
+  ["a run name with a path", { run_name: "../up" }, /--run_name: given "\.\.\/up", allowed: letters, digits/],
+  ["a run name of dots", { run_name: ".." }, /--run_name: given "\.\.", allowed/],
+  ["an unknown effort", { reasoning_effort: "huge" }, /--reasoning_effort: given "huge", allowed: none, minimal, low/],
+  ["an unknown sort", { provider_sort: "best" }, /--provider_sort: given "best", allowed: price, throughput, latency/],
+  ["an address that is none", { base_url: "example" }, /--base_url: given "example", allowed: an http or https/],
+  ["an unknown sandbox", { sandbox: "vm" }, /--sandbox: given "vm", allowed: auto, local, docker/],
+  ["a sandbox of a later version", { sandbox: "docker" }, /--sandbox=docker is not part of this version yet/],
+  ["an option of a later version", { max_cost: 5 }, /--max_cost is not part of this version yet/],
+  ["an unknown distribution", { distribution: "nonsuch" }, /--distribution: there is no distribution "nonsuch"; .*terminal_only/],
+  ["a missing distribution file", { distribution: "./nonsuch.json" }, /--distribution: the file \.\/nonsuch\.json cannot be read/],
+  ["a distribution of what is not built", { distribution: "minimal" }, /--distribution: no toolset of minimal can work here: web/],
+  ["strict toolsets", { distribution: "default", strict_toolsets: true }, /--strict_toolsets: default has toolsets .*web/],
+  ["a missing data set", { dataset_file: "none.jsonl" }, /--dataset_file: there is no file none\.jsonl/],
+  ["an empty data set", { dataset_file: "empty.jsonl" }, /--dataset_file: empty\.jsonl is empty/],
+  ["a data set that is a folder", { dataset_file: "home" }, /--dataset_file: home is a folder/],
+  ["no key for the default endpoint", { base_url: undefined }, /no API key for openrouter\.ai: set OPENROUTER_API_KEY/],
+  [
+    "an empty key",
+    { base_url: "https://models.example/v1" },
+    /no API key for models\.example: set BATCH_RUNNER_API_KEY or OPENAI_API_KEY/,
+    { BATCH_RUNNER_API_KEY: "", OPENAI_API_KEY: "  " }
+  ],
+  ["a row with an image", { dataset_file: "images.jsonl", sandbox: "local" }, /--sandbox=local: images\.jsonl:2 names an image/],
+  ["a missing prefill", { prefill_messages_file: "none.json" }, /--prefill_messages_file: given "none\.json", allowed: an existing file/],
+  ["a malformed prefill", { prefill_messages_file: "bad.json" }, /--prefill_messages_file: bad\.json does not fit \(0\.role: /],
+  ["a prefill that is no JSON", { prefill_messages_file: "empty.jsonl" }, /--prefill_messages_file: empty\.jsonl does not fit/],
+  ["a missing script", { model: "scripted:none.json" }, /script none\.json does not exist/],
+  ["a malformed script", { model: "scripted:bad.json" }, /script bad\.json does not fit/],
+  ["an output folder that is a file", { output_dir: "prompts.jsonl" }, /prompts\.jsonl/],
+  ["an output folder that cannot be made", { output_dir: "/proc/nowhere" }, /\/proc\/nowhere/]
+]
+
+it.concurrent.for(cases)("refuses %s", { timeout: 60_000 }, async ([, options, says, environment = {}], { onTestFinished }) => {
+  const place = new Workplace(onTestFinished)
+  place.dataset(["a"])
+  place.write("empty.jsonl", "")
+  place.write("bad.json", JSON.stringify([{ role: "wizard", content: "x" }]))
+  place.dataset(["a", { prompt: "b", image: "python:3" }], "images.jsonl")
+  expectRefused(place, await place.run(nowhere, options, environment), says)
+})
+
+it("refuses a data set without one usable line, and says what is wrong with the first", async () => {
+  const place = new Workplace()
+  place.write("prompts.jsonl", '\n{"prompt": 4}\nnot json\n')
+  expectRefused(place, await place.run(nowhere), /has no usable line \(2 bad; line 2: "prompt" is not a string\)/)
+})
+
+it("refuses a word that is no option", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  expectRefused(place, await place.start([...place.argv(nowhere, {}), "now"]).ended, /unexpected "now"/)
+  expectRefused(place, await place.start([...place.argv(nowhere, {}), "--seed"]).ended, /--seed needs a value/)
+})
+
+it("refuses a folder that holds results, naming both ways out, and leaves it as it was", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  const server = await serve(() => final())
+  expect((await place.run(server)).code).toBe(0)
+  const before = place.names().map((name) => place.text(name))
+  const again = await place.run(server)
+  expect(again).toMatchObject({ code: 2, stdout: "" })
+  expect(again.stderr).toMatch(/^batch-runner: --run_name: [^\n]*--resume[^\n]*another name[^\n]*\n$/)
+  expect(place.names().map((name) => place.text(name))).toEqual(before)
+  expect(server.requests.length).toBe(1)
+})
+
+it("refuses a folder that another process works on", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  let asked = () => {}
+  const waiting = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  const server = await serve(() => {
+    asked()
+    return { hang: true }
+  })
+  const first = place.begin(server)
+  await waiting
+  for (const resume of [false, true]) {
+    const second = await place.run(server, { resume })
+    expect(second).toMatchObject({ code: 2, stdout: "" })
+    expect(second.stderr).toMatch(new RegExp(`^batch-runner: .*in use by another batch-runner \\(process ${first.pid} `))
+    expect(second.stderr.trimEnd().split("\n").length).toBe(1)
+  }
+  first.kill("SIGKILL")
+  await first.ended
+  // A dead owner's lock is no lock.
+  const gone = await place.run(await serve(() => final()))
+  expect(gone.code, gone.stderr).toBe(0)
+})
+
+it("takes an existing folder without results for a new run", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  mkdirSync(place.path("data", "run"), { recursive: true })
+  writeFileSync(place.path("data", "run", "notes.txt"), "mine")
+  expect((await place.run(await serve(() => final()), { resume: true })).code).toBe(0)
+  expect(place.text("notes.txt")).toBe("mine")
+})
+
+it("lists every distribution, highest percentage first, also to a reader that leaves", async () => {
+  const place = new Workplace()
+  const all = await place.start(["--list_distributions"]).ended
+  expect(all).toMatchObject({ code: 0, stderr: "" })
+  for (const name of ["default", "image_gen", "terminal_tasks", "mixed_tasks"]) {
+    expect(all.stdout).toMatch(new RegExp(`^ *${name}\\b`, "m"))
+  }
+  const percentages = [...all.stdout.matchAll(/\bimage_gen +90 ?%?.*\n(?:.*\n)*?.*\bmoa +10/g)]
+  expect(percentages.length).toBeGreaterThan(0)
+  const cut = await place.shell("set -o pipefail; $BATCH_RUNNER --list-distributions | head -1; echo \"${PIPESTATUS[0]}\"").ended
+  expect(cut.stderr).toBe("")
+  expect(cut.stdout.split("\n").length).toBe(3)
+  expect(cut.stdout).toMatch(/\n0\n$/)
+})
+
+it("answers --help and --version without a run", async () => {
+  const place = new Workplace()
+  const help = await place.start(["--help"]).ended
+  expect(help).toMatchObject({ code: 0, stderr: "" })
+  for (const option of ["--dataset_file", "--prefill_messages_file", "--samples_per_prompt", "--list_distributions"]) {
+    expect(help.stdout).toContain(option)
+  }
+  expect(help.stdout).not.toContain("\u001b")
+  const version = await place.start(["--version"]).ended
+  expect(version).toMatchObject({ code: 0, stderr: "" })
+  expect(version.stdout).toMatch(/\d+\.\d+\.\d+/)
+  const nothing = await place.start([]).ended
+  expect(nothing.code).toBe(2)
+  expect(nothing.stderr).toMatch(/^batch-runner: --dataset_file is required[^\n]*\n$/)
+  expect(existsSync(place.path("data"))).toBe(false)
+})
