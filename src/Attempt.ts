@@ -1,5 +1,5 @@
 /** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import * as Agent from "./agent/Agent.ts"
 import { type AttemptError, Ending, SessionTimedOut } from "./agent/Ending.ts"
 import * as Preview from "./agent/Preview.ts"
@@ -91,7 +91,9 @@ const inSandbox = Effect.fnUntraced(function* (
     cwd: prompt.cwd || config.cwd
   })
   return yield* session(config, unit, prompt, offer, transcript).pipe(
-    Effect.provide(Layer.merge(place, Todo.layer)),
+    Effect.provideServiceEffect(Todo.Todos, Todo.make),
+    Effect.provideServiceEffect(Sandbox, place),
+    Effect.scoped,
     Effect.catchTag("SandboxError", broke),
     Effect.timeoutTo({
       duration: `${config.timeout} seconds`,

@@ -101,7 +101,7 @@ const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> => 
   const shape = 'a JSON array of {"role": "system" | "user" | "assistant", "content": "…"}'
   if (!existsSync(path)) return Either.left(bad("prefill_messages_file", path, `an existing file with ${shape}`))
   const content = Either.try({
-    try: () => readFileSync(path, "utf8"),
+    try: () => readFileSync(path, "utf8").replace(/^\uFEFF/, ""),
     catch: () => bad("prefill_messages_file", path, "a file that can be read")
   })
   return Either.flatMap(content, (json) =>

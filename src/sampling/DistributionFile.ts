@@ -46,7 +46,7 @@ const fromFile = (path: string, toolsets: ReadonlyArray<string>): Effect.Effect<
       try: () => readFile(path, "utf8"),
       catch: () => failed(`the file ${path} cannot be read`)
     })
-    const json = yield* Effect.mapError(decodeJson(text), () => failed(`${path} is not JSON`))
+    const json = yield* Effect.mapError(decodeJson(text.replace(/^\uFEFF/, "")), () => failed(`${path} is not JSON`))
     const file = yield* decodeFile(json).pipe(
       Effect.mapError((error) => {
         const issue = ParseResult.ArrayFormatter.formatErrorSync(error)[0]

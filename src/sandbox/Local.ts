@@ -2,14 +2,14 @@
 import { existsSync, mkdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join, posix } from "node:path"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Scope } from "effect"
 import * as Fifo from "./Fifo.ts"
 import * as Layout from "./Layout.ts"
 import * as Namespace from "./Namespace.ts"
 import * as Output from "./Output.ts"
 import * as Place from "./Place.ts"
 import * as Plain from "./Plain.ts"
-import { Sandbox, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
+import { SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
 import * as System from "./System.ts"
 
@@ -118,6 +118,21 @@ const noImage = (spec: SandboxSpec) =>
     detail: `The local sandbox runs no container images, and this prompt asks for ${spec.image}: use --sandbox=docker.`
   })
 
+/** A session that is put together with its first call: most of what a prompt without tool calls would pay for it. */
+const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const session = yield* Effect.cached(Scope.extend(Session.make(kind), scope))
+    return {
+      cwd: kind.cwd,
+      exec: (command, options) => Effect.flatMap(session, (made) => made.exec(command, options)),
+      start: (command, options) => Effect.flatMap(session, (made) => made.start(command, options)),
+      started: Effect.flatMap(session, (made) => made.started),
+      read: (path, options) => Effect.flatMap(session, (made) => made.read(path, options)),
+      write: (path, bytes) => Effect.flatMap(session, (made) => made.write(path, bytes))
+    }
+  })
+
 /**
  * Sandboxes on this machine. Opening one costs nothing: its folder and namespace are made with its first call. Fails with
  * `Unavailable` when the folder for them cannot be made.
@@ -145,18 +160,15 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       let opened = 0
       return {
         open: (spec) =>
-          Layer.scoped(
-            Sandbox,
-            Effect.suspend(() => {
-              if (spec.image !== "") return noImage(spec)
-              const name = `${spec.id}-${opened++}`
-              return Session.make(
-                system === undefined || trouble !== undefined
-                  ? inFolder(shared, name, spec.cwd)
-                  : inNamespace(shared, system, name, spec.cwd)
-              )
-            })
-          )
+          Effect.suspend(() => {
+            if (spec.image !== "") return noImage(spec)
+            const name = `${spec.id}-${opened++}`
+            return lazily(
+              system === undefined || trouble !== undefined
+                ? inFolder(shared, name, spec.cwd)
+                : inNamespace(shared, system, name, spec.cwd)
+            )
+          })
       }
     })
   )

@@ -1,5 +1,5 @@
 /** The place where one prompt's tools act: its commands, files and background processes, shared with no other prompt. */
-import { Context, type Effect, type Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import type { Output } from "./Output.ts"
 
 /** Why a sandbox could not do its part. `detail` is one sentence for people. */
@@ -112,8 +112,18 @@ export interface SandboxSpec {
   readonly cwd: string
 }
 
-/** Where sandboxes come from: building the layer that `open` gives makes the place, closing its scope destroys it. */
+/**
+ * Where sandboxes come from: `open` makes a place, closing its scope destroys it. It is a scoped effect, not a layer, since
+ * there is one for each prompt: building a layer costs more than half of a bare model call.
+ */
 export class Sandboxes extends Context.Tag("batch-runner/Sandboxes")<
   Sandboxes,
-  { readonly open: (spec: SandboxSpec) => Layer.Layer<Sandbox, SandboxError> }
+  { readonly open: (spec: SandboxSpec) => Effect.Effect<SandboxService, SandboxError, Scope.Scope> }
 >() {}
+
+/** The sandbox of `spec` as a layer. */
+export const layerOf = (spec: SandboxSpec): Layer.Layer<Sandbox, SandboxError, Sandboxes> =>
+  Layer.scoped(
+    Sandbox,
+    Effect.flatMap(Sandboxes, (sandboxes) => sandboxes.open(spec))
+  )

@@ -1,5 +1,5 @@
 /** Files that are either wholly there or not: replaced in one step and forced to disk, with errors that people can act on. */
-import { type FileHandle, open, rename, rm } from "node:fs/promises"
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 import { Effect } from "effect"
 import { StoreError } from "./Store.ts"
@@ -22,6 +22,19 @@ export const storeError =
     const text = cause instanceof Error ? cause.message : String(cause)
     return new StoreError({ reason: "Other", detail: `${path}: ${text.replace(/\s+/g, " ")}` })
   }
+
+const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
+
+/** Makes a folder with its parents; Node's own recursive `mkdir` never returns where a file system refuses with ENOENT (autofs, /proc). */
+export const makeFolder = (path: string): Promise<void> =>
+  mkdir(path).catch(async (cause: unknown) => {
+    if (codeOf(cause) === "ENOENT" && dirname(path) !== path) {
+      await makeFolder(dirname(path))
+      return mkdir(path)
+    }
+    if (codeOf(cause) === "EEXIST" && (await stat(path)).isDirectory()) return
+    throw cause
+  })
 
 /** Forces the names in a folder to disk. */
 export const syncFolder = async (path: string): Promise<void> => {

@@ -1,12 +1,11 @@
 /** A store in a run folder: batch files of rows, and everything made from them. */
-import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { Clock, Duration, Effect, Layer, Queue, Ref } from "effect"
 import type { Defaults } from "../dataset/ContentKey.ts"
 import { encodeLine } from "../trajectory/Trajectory.ts"
 import { Books } from "./Books.ts"
 import * as Checkpoint from "./Checkpoint.ts"
-import { replace, replaceWith, storeError } from "./Disk.ts"
+import { makeFolder, replace, replaceWith, storeError } from "./Disk.ts"
 import * as Lock from "./Lock.ts"
 import * as Merge from "./Merge.ts"
 import type { Done } from "./Resume.ts"
@@ -78,7 +77,7 @@ const writeMerged = (folder: string, books: Books): Effect.Effect<Merge.Merged, 
 const make = (options: Options) =>
   Effect.gen(function* () {
     const { folder, runName } = options
-    yield* Effect.tryPromise({ try: () => mkdir(folder, { recursive: true }), catch: storeError(folder) })
+    yield* Effect.tryPromise({ try: () => makeFolder(folder), catch: storeError(folder) })
     yield* Lock.hold(folder)
     yield* refuseResults(options)
     const sessions = yield* RunFolder.sessions(folder)

@@ -24,7 +24,7 @@ export const order = (ledger: Ledger): Uint32Array => {
 }
 
 const opening = Buffer.from('{"prompt_index":')
-const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
+const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Object))
 
 /** A row's line with its place in the data set last given; our own rows open with the place, others are taken apart. */
 export const withPlace = (line: Buffer, place: number): Buffer => {

@@ -1,11 +1,19 @@
 /** What is read back of rows and failures that earlier sessions left. */
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import { RowUsage, ToolCount } from "../trajectory/Trajectory.ts"
 
 const Usage = Schema.optionalWith(RowUsage, {
   default: () => ({ prompt: 0, completion: 0, reasoning: 0, cached: 0, total: 0, cost_usd: 0 })
 })
 const Text = Schema.optionalWith(Schema.String, { default: () => "" })
+
+const isCount = Schema.is(ToolCount)
+
+// As it is, since Schema.Record loses the key `__proto__`, which a model can invent like any other.
+const ToolStats = Schema.declare(
+  (value): value is Readonly<Record<string, ToolCount>> =>
+    Predicate.isRecord(value) && Object.values(value).every((part) => isCount(part))
+)
 
 /** Rows of other programs with the same shape are read too: what they lack has a default. */
 const StoredRow = Schema.Struct({
@@ -20,7 +28,7 @@ const StoredRow = Schema.Struct({
     occurrence: Schema.optionalWith(Schema.Int, { default: () => 0 }),
     usage: Usage
   }),
-  tool_stats: Schema.Record({ key: Schema.String, value: ToolCount })
+  tool_stats: ToolStats
 })
 export type StoredRow = typeof StoredRow.Type
 

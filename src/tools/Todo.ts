@@ -15,7 +15,9 @@ export interface TodoItem {
 export class Todos extends Context.Tag("batch-runner/Todos")<Todos, Ref.Ref<ReadonlyArray<TodoItem>>>() {}
 
 /** An empty list, new for each session. */
-export const layer: Layer.Layer<Todos> = Layer.effect(Todos, Ref.make<ReadonlyArray<TodoItem>>([]))
+export const make: Effect.Effect<Ref.Ref<ReadonlyArray<TodoItem>>> = Ref.make<ReadonlyArray<TodoItem>>([])
+
+export const layer: Layer.Layer<Todos> = Layer.effect(Todos, make)
 
 /** An item as a model writes it; with merge, what it leaves out stays as it was. */
 const Entry = Schema.Struct({

@@ -24,10 +24,26 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
   ["an unknown sandbox", { sandbox: "vm" }, /--sandbox: given "vm", allowed: auto, local, docker/],
   ["a sandbox of a later version", { sandbox: "docker" }, /--sandbox=docker is not part of this version yet/],
   ["an option of a later version", { max_cost: 5 }, /--max_cost is not part of this version yet/],
-  ["an unknown distribution", { distribution: "nonsuch" }, /--distribution: there is no distribution "nonsuch"; .*terminal_only/],
-  ["a missing distribution file", { distribution: "./nonsuch.json" }, /--distribution: the file \.\/nonsuch\.json cannot be read/],
-  ["a distribution of what is not built", { distribution: "minimal" }, /--distribution: no toolset of minimal can work here: web/],
-  ["strict toolsets", { distribution: "default", strict_toolsets: true }, /--strict_toolsets: default has toolsets .*web/],
+  [
+    "an unknown distribution",
+    { distribution: "nonsuch" },
+    /--distribution: there is no distribution "nonsuch"; .*terminal_only/
+  ],
+  [
+    "a missing distribution file",
+    { distribution: "./nonsuch.json" },
+    /--distribution: the file \.\/nonsuch\.json cannot be read/
+  ],
+  [
+    "a distribution of what is not built",
+    { distribution: "minimal" },
+    /--distribution: no toolset of minimal can work here: web/
+  ],
+  [
+    "strict toolsets",
+    { distribution: "default", strict_toolsets: true },
+    /--strict_toolsets: default has toolsets .*web/
+  ],
   ["a missing data set", { dataset_file: "none.jsonl" }, /--dataset_file: there is no file none\.jsonl/],
   ["an empty data set", { dataset_file: "empty.jsonl" }, /--dataset_file: empty\.jsonl is empty/],
   ["a data set that is a folder", { dataset_file: "home" }, /--dataset_file: home is a folder/],
@@ -38,24 +54,44 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
     /no API key for models\.example: set BATCH_RUNNER_API_KEY or OPENAI_API_KEY/,
     { BATCH_RUNNER_API_KEY: "", OPENAI_API_KEY: "  " }
   ],
-  ["a row with an image", { dataset_file: "images.jsonl", sandbox: "local" }, /--sandbox=local: images\.jsonl:2 names an image/],
-  ["a missing prefill", { prefill_messages_file: "none.json" }, /--prefill_messages_file: given "none\.json", allowed: an existing file/],
-  ["a malformed prefill", { prefill_messages_file: "bad.json" }, /--prefill_messages_file: bad\.json does not fit \(0\.role: /],
-  ["a prefill that is no JSON", { prefill_messages_file: "empty.jsonl" }, /--prefill_messages_file: empty\.jsonl does not fit/],
+  [
+    "a row with an image",
+    { dataset_file: "images.jsonl", sandbox: "local" },
+    /--sandbox=local: images\.jsonl:2 names an image/
+  ],
+  [
+    "a missing prefill",
+    { prefill_messages_file: "none.json" },
+    /--prefill_messages_file: given "none\.json", allowed: an existing file/
+  ],
+  [
+    "a malformed prefill",
+    { prefill_messages_file: "bad.json" },
+    /--prefill_messages_file: bad\.json does not fit \(0\.role: /
+  ],
+  [
+    "a prefill that is no JSON",
+    { prefill_messages_file: "empty.jsonl" },
+    /--prefill_messages_file: empty\.jsonl does not fit/
+  ],
   ["a missing script", { model: "scripted:none.json" }, /script none\.json does not exist/],
   ["a malformed script", { model: "scripted:bad.json" }, /script bad\.json does not fit/],
   ["an output folder that is a file", { output_dir: "prompts.jsonl" }, /prompts\.jsonl/],
   ["an output folder that cannot be made", { output_dir: "/proc/nowhere" }, /\/proc\/nowhere/]
 ]
 
-it.concurrent.for(cases)("refuses %s", { timeout: 60_000 }, async ([, options, says, environment = {}], { onTestFinished }) => {
-  const place = new Workplace(onTestFinished)
-  place.dataset(["a"])
-  place.write("empty.jsonl", "")
-  place.write("bad.json", JSON.stringify([{ role: "wizard", content: "x" }]))
-  place.dataset(["a", { prompt: "b", image: "python:3" }], "images.jsonl")
-  expectRefused(place, await place.run(nowhere, options, environment), says)
-})
+it.concurrent.for(cases)(
+  "refuses %s",
+  { timeout: 60_000 },
+  async ([, options, says, environment = {}], { onTestFinished }) => {
+    const place = new Workplace(onTestFinished)
+    place.dataset(["a"])
+    place.write("empty.jsonl", "")
+    place.write("bad.json", JSON.stringify([{ role: "wizard", content: "x" }]))
+    place.dataset(["a", { prompt: "b", image: "python:3" }], "images.jsonl")
+    expectRefused(place, await place.run(nowhere, options, environment), says)
+  }
+)
 
 it("refuses a data set without one usable line, and says what is wrong with the first", async () => {
   const place = new Workplace()
@@ -99,7 +135,9 @@ it("refuses a folder that another process works on", async () => {
   for (const resume of [false, true]) {
     const second = await place.run(server, { resume })
     expect(second).toMatchObject({ code: 2, stdout: "" })
-    expect(second.stderr).toMatch(new RegExp(`^batch-runner: .*in use by another batch-runner \\(process ${first.pid} `))
+    expect(second.stderr).toMatch(
+      new RegExp(`^batch-runner: .*in use by another batch-runner \\(process ${first.pid} `)
+    )
     expect(second.stderr.trimEnd().split("\n").length).toBe(1)
   }
   first.kill("SIGKILL")
@@ -127,7 +165,9 @@ it("lists every distribution, highest percentage first, also to a reader that le
   }
   const percentages = [...all.stdout.matchAll(/\bimage_gen +90 ?%?.*\n(?:.*\n)*?.*\bmoa +10/g)]
   expect(percentages.length).toBeGreaterThan(0)
-  const cut = await place.shell("set -o pipefail; $BATCH_RUNNER --list-distributions | head -1; echo \"${PIPESTATUS[0]}\"").ended
+  const cut = await place.shell(
+    'set -o pipefail; $BATCH_RUNNER --list-distributions | head -1; echo "${PIPESTATUS[0]}"'
+  ).ended
   expect(cut.stderr).toBe("")
   expect(cut.stdout.split("\n").length).toBe(3)
   expect(cut.stdout).toMatch(/\n0\n$/)

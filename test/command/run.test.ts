@@ -72,7 +72,13 @@ it("leaves every file of the contract, with rows of the same keys in the same or
       tool_call_id: "c0",
       name: "terminal"
     },
-    { from: "tool", value: '{"output":"","exit_code":3,"error":""}', tool_calls: [], tool_call_id: "c1", name: "terminal" },
+    {
+      from: "tool",
+      value: '{"output":"","exit_code":3,"error":""}',
+      tool_calls: [],
+      tool_call_id: "c1",
+      name: "terminal"
+    },
     { from: "gpt", value: "<think>\nlet me think\n</think>\nthe end", tool_calls: [], tool_call_id: "", name: "" }
   ])
   expect(first).toMatchObject({
@@ -142,7 +148,13 @@ it("puts the summary on standard output, everything else on standard error, and 
   const place = new Workplace()
   place.dataset(["a", "b"])
   const server = await serve(runsThenEnds("printf '\\033[31mred\\033[0m'"))
-  for (const environment of [{}, { NO_COLOR: "1" }, { TERM: "dumb" }, { TERM: "xterm-256color" }, { FORCE_COLOR: "3" }]) {
+  for (const environment of [
+    {},
+    { NO_COLOR: "1" },
+    { TERM: "dumb" },
+    { TERM: "xterm-256color" },
+    { FORCE_COLOR: "3" }
+  ]) {
     const run_name = `run${JSON.stringify(environment).replace(/\W/g, "")}`
     const ended = await place.run(server, { run_name, verbose: true }, environment)
     expect(ended.code, ended.stderr).toBe(0)
@@ -158,7 +170,13 @@ it("puts the summary on standard output, everything else on standard error, and 
 it("sends the model what the options say, and nothing of what they leave out", async () => {
   const place = new Workplace()
   place.dataset(["the prompt"])
-  place.write("prefill.json", JSON.stringify([{ role: "user", content: "before" }, { role: "assistant", content: "yes" }]))
+  place.write(
+    "prefill.json",
+    JSON.stringify([
+      { role: "user", content: "before" },
+      { role: "assistant", content: "yes" }
+    ])
+  )
   const server = await serve(() => final())
   const full = await place.run(
     server,
@@ -176,7 +194,11 @@ it("sends the model what the options say, and nothing of what they leave out", a
   )
   expect(full.code).toBe(0)
   await place.run(server, { run_name: "off", reasoning_disabled: true, reasoning_effort: "high" })
-  await place.run(server, { run_name: "bare", provider_sort: "price" }, { BATCH_RUNNER_API_KEY: "", OPENAI_API_KEY: "other-key" })
+  await place.run(
+    server,
+    { run_name: "bare", provider_sort: "price" },
+    { BATCH_RUNNER_API_KEY: "", OPENAI_API_KEY: "other-key" }
+  )
   const [one, two, three] = server.requests
   expect(one).toMatchObject({ method: "POST", path: "/v1/chat/completions" })
   expect(one?.headers.authorization).toBe("Bearer the-key-of-this-test")
@@ -213,7 +235,10 @@ it("runs each prompt as often as asked, and counts bad lines without stumbling o
   for (const line of [3, 4, 5, 6]) expect(ended.stderr).toMatch(new RegExp(`prompts\\.jsonl:${line}: skipped, `))
   expect(ended.stdout).toContain("4 of the data set skipped")
   const rows = (await import("node:fs")).readFileSync(place.path("elsewhere/deep/run/trajectories.jsonl"), "utf8")
-  const samples = rows.trimEnd().split("\n").map((line) => JSON.parse(line))
+  const samples = rows
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line))
   expect(samples.map((row) => [row.prompt_index, row.metadata.sample])).toEqual([
     [0, 0],
     [0, 1],

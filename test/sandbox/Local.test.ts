@@ -69,7 +69,7 @@ describe("any local sandbox", () => {
   it("refuses a container image", async () => {
     const program = Effect.gen(function* () {
       const sandboxes = yield* Sandboxes
-      return yield* Effect.flip(Effect.provide(Sandbox, sandboxes.open(spec("", "python:3.12"))))
+      return yield* Effect.flip(Effect.provide(Sandbox, Layer.scoped(Sandbox, sandboxes.open(spec("", "python:3.12")))))
     })
     const error = await Effect.runPromise(Effect.provide(program, plain))
     expect(error).toMatchObject({ _tag: "SandboxError", reason: "Unavailable" })
@@ -309,7 +309,7 @@ describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
           yield* box.start("sleep 7901", {})
           console.log("ready")
           yield* box.exec("sleep 7901", { timeout: 1000 })
-        }).pipe(Effect.provide(sandboxes.open({ id: "a", image: "", cwd: "" })))
+        }).pipe(Effect.provide(Layer.scoped(Sandbox, sandboxes.open({ id: "a", image: "", cwd: "" }))))
       })
       Effect.runFork(program.pipe(Effect.provide(Local.layer({ network: ${network}, hide: [], root: ${JSON.stringify(join(root, "killed"))} }))))`
     await build({

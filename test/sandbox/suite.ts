@@ -1,5 +1,5 @@
 /** What every sandbox must do, whatever its backend. */
-import { Effect, Exit, Fiber, type Layer } from "effect"
+import { Effect, Exit, Fiber, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Output from "../../src/sandbox/Output.ts"
 import {
@@ -24,7 +24,7 @@ export const spec = (cwd = "", image = "") => ({ id: `t${ids++}`, image, cwd })
 export const inside = <A, E, R = never>(use: (box: SandboxService) => Effect.Effect<A, E, R>, cwd = "") =>
   Effect.gen(function* () {
     const sandboxes = yield* Sandboxes
-    return yield* Effect.flatMap(Sandbox, use).pipe(Effect.provide(sandboxes.open(spec(cwd))))
+    return yield* Effect.flatMap(Sandbox, use).pipe(Effect.provide(Layer.scoped(Sandbox, sandboxes.open(spec(cwd)))))
   })
 
 export const sh = (box: SandboxService, command: string, options: Partial<ExecOptions> = {}) =>

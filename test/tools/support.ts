@@ -46,7 +46,7 @@ export const get = (path: string) =>
   )
 
 const place = Layer.unwrapEffect(
-  Effect.map(Sandboxes, (sandboxes) => sandboxes.open({ id: "tools", image: "", cwd: "" }))
+  Effect.map(Sandboxes, (sandboxes) => Layer.scoped(Sandbox, sandboxes.open({ id: "tools", image: "", cwd: "" })))
 ).pipe(
   Layer.provide(Local.layer({ network: true, hide: [], namespace: "plain" })),
   Layer.provide(Logger.minimumLogLevel(LogLevel.Error))
