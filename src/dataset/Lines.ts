@@ -1,6 +1,6 @@
 /** A file as lines of bytes with their offsets, read in one pass; gzip is unpacked on the way. */
 import type { FileHandle } from "node:fs/promises"
-import type { Readable } from "node:stream"
+import { Readable } from "node:stream"
 import { createGunzip } from "node:zlib"
 
 export interface Line {
@@ -35,7 +35,8 @@ export const scan = async (chunks: Readable | Iterable<Buffer>, each: (line: Lin
     offset += bytes.length + 1
     return more
   }
-  for await (const chunk of chunks) {
+  // Stopping early must not destroy the stream: that would close the file, which is read again later.
+  for await (const chunk of chunks instanceof Readable ? chunks.iterator({ destroyOnReturn: false }) : chunks) {
     const bytes: Buffer = chunk
     seen += bytes.length
     let start = 0

@@ -45,7 +45,7 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
   if (Either.isLeft(post)) {
     return { complete: () => Effect.fail(failures.address) }
   }
-  const encode = Wire.encoder(request)
+  const encode = Wire.textEncoder(request)
   const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     post.right(encode(ask)).pipe(
       Effect.matchEffect({
@@ -80,9 +80,11 @@ const poster = (openai: typeof import("openai"), request: Request, fetch: Transp
     timeout: Math.max(1, Math.min(2 ** 31 - 1, Math.ceil(Duration.toMillis(request.callLimit)))),
     logLevel: "off"
   })
-  return (body: object): Effect.Effect<string, Rejection> =>
+  const headers = { "content-type": "application/json" }
+  return (body: string): Effect.Effect<string, Rejection> =>
     Effect.tryPromise({
-      try: (signal) => client.post<unknown>("/chat/completions", { body, signal }).then((text) => String(text ?? "")),
+      try: (signal) =>
+        client.post<unknown>("/chat/completions", { body, headers, signal }).then((text) => String(text ?? "")),
       catch: (error): Rejection => {
         if (error instanceof openai.APIConnectionTimeoutError) {
           return { _tag: "TooLate" }

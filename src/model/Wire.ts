@@ -27,6 +27,21 @@ export const encoder = (request: Request): ((ask: Ask) => Json) => {
   })
 }
 
+/** Makes the text of each ask's body; the tools of a run are few sets and long, so each set is written once. */
+export const textEncoder = (request: Request): ((ask: Ask) => string) => {
+  const encode = encoder(request)
+  const written = new WeakMap<Ask["tools"], string>()
+  const toolsText = (tools: Ask["tools"]): string => {
+    const text = written.get(tools) ?? JSON.stringify(tools)
+    written.set(tools, text)
+    return text
+  }
+  return (ask) => {
+    const body = JSON.stringify(encode({ ...ask, tools: [] }))
+    return ask.tools.length === 0 ? body : `${body.slice(0, -1)},"tools":${toolsText(ask.tools)}}`
+  }
+}
+
 const isOpenRouter = (baseUrl: string): boolean => {
   const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ""
   return host === "openrouter.ai" || host.endsWith(".openrouter.ai")

@@ -4,12 +4,14 @@ import { basename, dirname, join } from "node:path"
 import { Effect } from "effect"
 import { StoreError } from "./Store.ts"
 
+const codeOf = (cause: unknown): string => (cause instanceof Error && "code" in cause ? String(cause.code) : "")
+
 /** What went wrong with a path, as one line. */
 export const storeError =
   (path: string) =>
   (cause: unknown): StoreError => {
     if (cause instanceof StoreError) return cause
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
+    const code = codeOf(cause)
     if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG") {
       return new StoreError({
         reason: "NoSpace",
@@ -22,8 +24,6 @@ export const storeError =
     const text = cause instanceof Error ? cause.message : String(cause)
     return new StoreError({ reason: "Other", detail: `${path}: ${text.replace(/\s+/g, " ")}` })
   }
-
-const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
 /** Makes a folder with its parents; Node's own recursive `mkdir` never returns where a file system refuses with ENOENT (autofs, /proc). */
 export const makeFolder = (path: string): Promise<void> =>

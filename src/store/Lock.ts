@@ -1,7 +1,7 @@
 /** One process at a time works on a run folder: a lock file that names its owner, and that outlives no owner. */
 
 import { readFileSync } from "node:fs"
-import { link, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises"
+import { link, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises"
 import { hostname } from "node:os"
 import { join } from "node:path"
 import { Clock, Effect, Option, Schedule, Schema, type Scope } from "effect"
@@ -98,6 +98,16 @@ const acquire = Effect.fn("Lock.acquire")(function* (folder: string) {
   })
 })
 
+/** Removes what runners left behind that were killed while they asked for the lock. */
+const sweep = Effect.fn("Lock.sweep")(function* (folder: string) {
+  const names = Option.getOrElse(yield* tolerant(() => readdir(folder)), () => [])
+  for (const name of names.filter((each) => each.startsWith(".lock."))) {
+    const path = join(folder, name)
+    const owner = decodeOwner(Option.getOrElse(yield* tolerant(() => readFile(path, "utf8")), () => ""))
+    if (Option.isSome(owner) && !isAlive(owner.value, 0)) yield* tolerant(() => rm(path, { force: true }))
+  }
+})
+
 /** Holds the folder for the scope's life. */
 export const hold = (folder: string): Effect.Effect<void, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
@@ -105,6 +115,7 @@ export const hold = (folder: string): Effect.Effect<void, StoreError, Scope.Scop
       tolerant(() => rm(path, { force: true })).pipe(Effect.zipRight(tolerant(() => rm(mine, { force: true }))))
     )
     yield* tolerant(() => rm(mine, { force: true }))
+    yield* sweep(folder)
     const touch = Effect.flatMap(Clock.currentTimeMillis, (now) => tolerant(() => utimes(path, now / 1000, now / 1000)))
     yield* Effect.forkScoped(Effect.repeat(touch, Schedule.spaced(beat)))
   })

@@ -66,13 +66,15 @@ export const timestamp = (millis: number): string => new Date(millis).toISOStrin
 
 // JSON.stringify writes a lone surrogate as an escape, which readers of other languages refuse.
 const loneSurrogate = /\\u[dD][89a-fA-F]/
-const lineSeparators = /[\u2028\u2029]/g
+// Python's splitlines takes these three for line ends, and JSON.stringify leaves them as they are.
+const lineSeparators = /[\u0085\u2028\u2029]/g
 
 /** One line of a JSONL file, without its line end: well-formed Unicode, and no character that any reader takes for a line end. */
 export const encodeLine = (value: object): string => {
   const json = JSON.stringify(value)
-  return (loneSurrogate.test(json) ? JSON.stringify(wellFormed(value)) : json).replace(lineSeparators, (char) =>
-    char === "\u2028" ? "\\u2028" : "\\u2029"
+  return (loneSurrogate.test(json) ? JSON.stringify(wellFormed(value)) : json).replace(
+    lineSeparators,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
   )
 }
 

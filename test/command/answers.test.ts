@@ -34,8 +34,7 @@ it("saves an answer cut by its length as partial", async () => {
   const place = new Workplace()
   place.dataset(["a"])
   const server = await serve(() => ModelServer.answer({ content: "so far so", reasoning: "x", finishReason: "length" }))
-  const ended = await place.run(server)
-  expect(ended.code, ended.stderr).toBe(0)
+  await place.complete(server)
   expect(place.rows()).toMatchObject([{ completed: false, partial: true, api_calls: 1 }])
 })
 
@@ -51,8 +50,7 @@ it("answers bad calls with what is wrong, and lets the model correct itself", as
     final()
   ]
   const server = await serve((request) => bad[turnOf(request)] ?? final())
-  const ended = await place.run(server)
-  expect(ended.code, ended.stderr).toBe(0)
+  await place.complete(server)
   const [row] = place.batchRows()
   expect(row).toMatchObject({ completed: true, partial: false, api_calls: 6 })
   const results = row?.conversations.filter(({ from }) => from === "tool").map(({ value }) => JSON.parse(value))
@@ -69,7 +67,7 @@ it("cuts a session after three answers in a row without one valid call", async (
   const place = new Workplace()
   place.dataset(["a"])
   const server = await serve((request) => (turnOf(request) === 0 ? runs("true") : calls("terminal", "][")))
-  expect((await place.run(server)).code).toBe(0)
+  await place.complete(server)
   expect(place.rows()).toMatchObject([{ completed: false, partial: true, api_calls: 4 }])
   expect(server.requests.length).toBe(4)
 })
@@ -80,15 +78,14 @@ it("drops rows with an invented tool at the merge, counted, and does not run the
   const server = await serve((request) =>
     promptOf(request) === "invents" && turnOf(request) === 0 ? calls("make_coffee", { sugar: 2 }) : final()
   )
-  const ended = await place.run(server)
-  expect(ended.code, ended.stderr).toBe(0)
+  const ended = await place.complete(server)
   expect(place.rows().map((row) => row.prompt_index)).toEqual([1])
   const invented = place.batchRows().find((row) => row.prompt_index === 0)
   expect(invented?.tool_stats.make_coffee).toEqual({ count: 1, success: 0, failure: 1 })
   expect(place.json("statistics.json")).toMatchObject({ discarded_invalid_tools: 1, discarded_no_reasoning: 0 })
   expect(ended.stdout).toContain("1 with invented tools")
   const before = server.requests.length
-  expect((await place.run(server, { resume: true })).code).toBe(0)
+  await place.complete(server, { resume: true })
   expect(server.requests.length).toBe(before)
   expect(place.rows().map((row) => row.prompt_index)).toEqual([1])
 })
@@ -99,7 +96,7 @@ it("saves a session that ran out of turns with completed false, and tells the mo
   const server = await serve((request) =>
     promptOf(request) === "ends in time" && turnOf(request) === 2 ? final() : runs("true")
   )
-  expect((await place.run(server, { max_turns: 3 })).code).toBe(0)
+  await place.complete(server, { max_turns: 3 })
   expect(place.rows()).toMatchObject([
     { completed: false, partial: false, api_calls: 3 },
     { completed: true, partial: false, api_calls: 3 }
@@ -132,7 +129,7 @@ it("reads reasoning in all five forms, once each, and hands it back as it was gi
         })
       : ModelServer.answer({ content: "end" })
   )
-  expect((await place.run(server)).code).toBe(0)
+  await place.complete(server)
   const rows = place.rows()
   expect(rows.map((row) => row.conversations[1]?.value)).toEqual(
     ["one", "two", "three", "four", "five"].map((text) => `<think>\n${text}\n</think>\n`)
@@ -153,8 +150,7 @@ describe("the reasoning filter", () => {
     const place = new Workplace()
     place.dataset(["a", "b", "c", "d"])
     const server = await serve(plain)
-    const ended = await place.run(server)
-    expect(ended.code, ended.stderr).toBe(0)
+    const ended = await place.complete(server)
     expect(ended.stderr).toMatch(
       /^warning: all 3 sessions so far were discarded.*--reasoning_filter=off.*--reasoning_effort/m
     )
@@ -167,8 +163,7 @@ describe("the reasoning filter", () => {
       expect(Object.keys(row).at(-1)).toBe("reason")
     }
     expect(place.json("statistics.json")).toMatchObject({ discarded_no_reasoning: 4 })
-    const again = await place.run(server, { resume: true })
-    expect(again.code, again.stderr).toBe(0)
+    await place.complete(server, { resume: true })
     expect(server.requests.length).toBe(4)
     expect(lines(place.text("discarded.jsonl")).length).toBe(4)
   })
@@ -178,8 +173,7 @@ describe("the reasoning filter", () => {
     async (options) => {
       const place = new Workplace()
       place.dataset(["a", "b", "c", "d"])
-      const ended = await place.run(await serve(plain), options)
-      expect(ended.code, ended.stderr).toBe(0)
+      const ended = await place.complete(await serve(plain), options)
       expect(ended.stderr).toContain("the reasoning filter is off")
       expect(ended.stderr).not.toContain("discarded")
       expect(place.rows().map((row) => row.conversations[1]?.value)).toEqual(Array(4).fill("no thought"))

@@ -1,5 +1,5 @@
 /** What an endpoint does wrong: what passes is waited for, what does not is recorded, and the other prompts finish. */
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { final, promptOf, serve, Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
 
@@ -31,8 +31,7 @@ it("goes through every error that passes and keeps one clean row a prompt", asyn
     asked.set(prompt, times + 1)
     return times === 0 ? (passing.find(([what]) => what === prompt)?.[1] ?? final()) : final(`after ${prompt}`)
   })
-  const ended = await place.run(server, { num_workers: 20 })
-  expect(ended.code, ended.stderr).toBe(0)
+  await place.complete(server, { num_workers: 20 })
   expect([...asked.values()]).toEqual(passing.map(() => 2))
   const rows = place.rows()
   expect(rows.map((row) => row.conversations.at(-1)?.value)).toEqual(
@@ -59,7 +58,7 @@ it("comes back no sooner than Retry-After says, in seconds, milliseconds or as a
     at.set(prompt, times)
     return times.length === 1 ? ModelServer.error(429, "wait", waits[prompt]?.()) : final()
   })
-  expect((await place.run(server)).code).toBe(0)
+  await place.complete(server)
   for (const [prompt, [first = 0, second = 0]] of at) {
     expect(second - first, prompt).toBeGreaterThanOrEqual(prompt === "millis" ? 1795 : 1995)
     expect(second - first, prompt).toBeLessThan(8000)
@@ -74,7 +73,7 @@ it("does not ask again what is refused for good, records it with its status, and
     const status = Number(promptOf(request))
     return Number.isNaN(status) ? final() : ModelServer.error(status, `no to ${status}\nand no`)
   })
-  const ended = await place.run(server)
+  const ended = await place.run(server, {}, { BATCH_RUNNER_API_KEY: "some-key" })
   expect(ended.code).toBe(1)
   expect(server.requests.length).toBe(statuses.length + 2)
   const failures = place.failures().toSorted((a, b) => a.prompt_index - b.prompt_index)
@@ -97,8 +96,13 @@ it("does not ask again what is refused for good, records it with its status, and
   expect(ended.stderr).not.toMatch(/^\s+at /m)
 })
 
-it("gives up on an error that does not pass, after a bounded number of tries", { timeout: 120_000 }, async () => {
+it("gives up on what does not pass after a bounded number of tries, and says that nobody listens", {
+  timeout: 120_000
+}, async () => {
   const place = new Workplace()
+  const lonely = new Workplace()
+  lonely.dataset(["a"])
+  const alone = lonely.run({ url: "http://127.0.0.1:9/v1" })
   place.dataset(["bad", "good"])
   const server = await serve((request) => (promptOf(request) === "bad" ? ModelServer.error(500, "down") : final()))
   expect((await place.run(server)).code).toBe(1)
@@ -107,29 +111,21 @@ it("gives up on an error that does not pass, after a bounded number of tries", {
   expect(tries).toBeLessThanOrEqual(10)
   expect(place.failures()).toMatchObject([{ prompt_index: 0, retryable: true, api_calls: 0 }])
   expect(place.failures()[0]?.message).toContain(`(${tries} tries)`)
+  expect((await alone).code).toBe(1)
+  expect(lonely.failures()[0]?.message).toMatch(/^No answer from 127\.0\.0\.1:9: connection refused/)
 })
 
-describe("a server that never answers", () => {
-  it("costs a prompt its --timeout, and the other prompts nothing", async () => {
-    const place = new Workplace()
-    place.dataset(["hangs", "good", "fine"])
-    const server = await serve((request) => (promptOf(request) === "hangs" ? { hang: true } : final()))
-    const ended = await place.run(server, { timeout: 2 })
-    expect(ended.code).toBe(1)
-    expect(ended.took).toBeGreaterThan(2000)
-    expect(ended.took).toBeLessThan(15_000)
-    expect(place.failures()).toMatchObject([
-      { prompt_index: 0, error: "SessionTimedOut", message: "not finished after 2 s (--timeout)", retryable: true }
-    ])
-    expect(place.rows().map((row) => row.prompt_index)).toEqual([1, 2])
-    expect(server.inFlight.now).toBe(0)
-  })
-})
-
-it("says that nobody listens", { timeout: 120_000 }, async () => {
+it("lets a server that never answers cost a prompt its --timeout, and the other prompts nothing", async () => {
   const place = new Workplace()
-  place.dataset(["a"])
-  const ended = await place.run({ url: "http://127.0.0.1:9/v1" })
+  place.dataset(["hangs", "good", "fine"])
+  const server = await serve((request) => (promptOf(request) === "hangs" ? { hang: true } : final()))
+  const ended = await place.run(server, { timeout: 2 })
   expect(ended.code).toBe(1)
-  expect(place.failures()[0]?.message).toMatch(/^No answer from 127\.0\.0\.1:9: connection refused/)
+  expect(ended.took).toBeGreaterThan(2000)
+  expect(ended.took).toBeLessThan(15_000)
+  expect(place.failures()).toMatchObject([
+    { prompt_index: 0, error: "SessionTimedOut", message: "not finished after 2 s (--timeout)", retryable: true }
+  ])
+  expect(place.rows().map((row) => row.prompt_index)).toEqual([1, 2])
+  expect(server.inFlight.now).toBe(0)
 })

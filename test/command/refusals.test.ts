@@ -110,7 +110,7 @@ it("refuses a folder that holds results, naming both ways out, and leaves it as 
   const place = new Workplace()
   place.dataset(["a"])
   const server = await serve(() => final())
-  expect((await place.run(server)).code).toBe(0)
+  await place.complete(server)
   const before = place.names().map((name) => place.text(name))
   const again = await place.run(server)
   expect(again).toMatchObject({ code: 2, stdout: "" })
@@ -143,8 +143,7 @@ it("refuses a folder that another process works on", async () => {
   first.kill("SIGKILL")
   await first.ended
   // A dead owner's lock is no lock.
-  const gone = await place.run(await serve(() => final()))
-  expect(gone.code, gone.stderr).toBe(0)
+  await place.complete(await serve(() => final()))
 })
 
 it("takes an existing folder without results for a new run", async () => {
@@ -152,7 +151,7 @@ it("takes an existing folder without results for a new run", async () => {
   place.dataset(["a"])
   mkdirSync(place.path("data", "run"), { recursive: true })
   writeFileSync(place.path("data", "run", "notes.txt"), "mine")
-  expect((await place.run(await serve(() => final()), { resume: true })).code).toBe(0)
+  await place.complete(await serve(() => final()), { resume: true })
   expect(place.text("notes.txt")).toBe("mine")
 })
 

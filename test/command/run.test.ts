@@ -103,8 +103,7 @@ it("leaves every file of the contract, with rows of the same keys in the same or
 it("writes checkpoint, statistics, run record and card of what was done", async () => {
   const place = new Workplace()
   place.dataset(["a", "b", "c", "d", "e"])
-  const ended = await place.run(await serve(runsThenEnds("true")), { batch_size: 2, seed: 5 })
-  expect(ended.code, ended.stderr).toBe(0)
+  await place.complete(await serve(runsThenEnds("true")), { batch_size: 2, seed: 5 })
   expect(place.json("checkpoint.json")).toEqual({
     run_name: "run",
     completed_prompts: [[0, 4]],
@@ -156,8 +155,7 @@ it("puts the summary on standard output, everything else on standard error, and 
     { FORCE_COLOR: "3" }
   ]) {
     const run_name = `run${JSON.stringify(environment).replace(/\W/g, "")}`
-    const ended = await place.run(server, { run_name, verbose: true }, environment)
-    expect(ended.code, ended.stderr).toBe(0)
+    const ended = await place.complete(server, { run_name, verbose: true }, environment)
     expect(ended.stdout).toMatch(new RegExp(`^${run_name}: 2 of 2 prompts done\n`))
     expect(ended.stdout).toContain(`data/${run_name}/trajectories.jsonl, 2 rows`)
     expect(ended.stdout).not.toContain("[B0:P")
@@ -230,8 +228,7 @@ it("runs each prompt as often as asked, and counts bad lines without stumbling o
     `\uFEFF${JSON.stringify({ prompt: "a" })}\n\nnot json\n[1]\n{"prompt": "  "}\n{"prompt": 4}\n${JSON.stringify({ prompt: "b" })}`
   )
   const server = await serve(() => final())
-  const ended = await place.run(server, { samples_per_prompt: 3, batch_size: 1, output_dir: "elsewhere/deep" })
-  expect(ended.code, ended.stderr).toBe(0)
+  const ended = await place.complete(server, { samples_per_prompt: 3, batch_size: 1, output_dir: "elsewhere/deep" })
   for (const line of [3, 4, 5, 6]) expect(ended.stderr).toMatch(new RegExp(`prompts\\.jsonl:${line}: skipped, `))
   expect(ended.stdout).toContain("4 of the data set skipped")
   const rows = (await import("node:fs")).readFileSync(place.path("elsewhere/deep/run/trajectories.jsonl"), "utf8")

@@ -112,6 +112,13 @@ export class Workplace {
     return this.begin(server, options, environment).ended
   }
 
+  /** A run to its end, which every prompt must come to. */
+  async complete(server: Pick<ModelServer.ModelServer, "url">, options: Options = {}, environment: Environment = {}) {
+    const ended = await this.run(server, options, environment)
+    expect(ended.code, ended.stderr.slice(-5000)).toBe(0)
+    return ended
+  }
+
   argv(server: Pick<ModelServer.ModelServer, "url">, options: Options): ReadonlyArray<string> {
     return argv({
       dataset_file: "prompts.jsonl",
@@ -149,6 +156,16 @@ export class Workplace {
   /** Rows of all batch files, in the order of the files. */
   batchRows(): ReadonlyArray<Row> {
     return this.batchNames().flatMap((name) => this.rows(name))
+  }
+
+  /** Prompts of the whole lines in the batch files as they lie there, also while a run writes them. */
+  saved(): ReadonlyArray<string> {
+    return this.batchNames().flatMap((name) =>
+      this.text(name)
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line).conversations[0].value)
+    )
   }
 
   batchNames(): ReadonlyArray<string> {

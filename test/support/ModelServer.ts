@@ -154,6 +154,8 @@ export const start = async (handler: Handler): Promise<ModelServer> => {
   server.keepAliveTimeout = 60_000
   server.on("connection", (socket) => {
     sockets.add(socket)
+    // Each request that a connection carries waits for its end.
+    socket.setMaxListeners(0)
     socket.on("error", () => {})
     socket.on("close", () => sockets.delete(socket))
   })

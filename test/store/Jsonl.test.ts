@@ -1,0 +1,369 @@
+/** A run folder keeps what is finished through resume, torn files, a full disk and a second process. */
+import { appendFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit } from "effect"
+import { ContentIndex } from "../../src/dataset/ContentIndex.ts"
+import * as ContentKey from "../../src/dataset/ContentKey.ts"
+import * as Jsonl from "../../src/store/Jsonl.ts"
+import * as Resume from "../../src/store/Resume.ts"
+import * as RunFolder from "../../src/store/RunFolder.ts"
+import { type Entry, type SessionRecord, Store, type StoreService } from "../../src/store/Store.ts"
+import { encodeLine } from "../../src/trajectory/Trajectory.ts"
+import * as Folder from "../support/Folder.ts"
+import * as Rows from "../support/Rows.ts"
+
+/** One session of work on a run folder. */
+const session = <A, E, R>(
+  folder: string,
+  work: (store: StoreService) => Effect.Effect<A, E, R>,
+  options: Partial<Jsonl.Options> = {}
+) =>
+  Effect.provide(
+    Effect.flatMap(Store, work),
+    Jsonl.layer({
+      folder,
+      runName: "test",
+      resume: true,
+      toolNames: Rows.toolNames,
+      defaults: ContentKey.noDefaults,
+      ...options
+    })
+  )
+
+const save =
+  (...entries: ReadonlyArray<Entry>) =>
+  (store: StoreService) =>
+    Effect.forEach(entries, store.save, { concurrency: "unbounded", discard: true })
+
+/** What a session of a data set of these prompts finds done and merges. */
+const mergeFor =
+  (...prompts: ReadonlyArray<string>) =>
+  (store: StoreService) =>
+    Effect.gen(function* () {
+      const index = new ContentIndex()
+      for (const prompt of prompts) {
+        index.add(ContentKey.of({ text: prompt, image: "", cwd: "" }, ContentKey.noDefaults), 0, 0)
+      }
+      const done = Resume.match(store.ledger, index, 1)
+      const merged = yield* store.merge(done)
+      return { merged, done: done.ranges(), sums: yield* store.sums, nextBatch: store.nextBatch }
+    })
+
+const text = (folder: string, name: string) => Effect.promise(() => readFile(join(folder, name), "utf8"))
+const put = (folder: string, name: string, content: string | Uint8Array) =>
+  Effect.promise(() => writeFile(join(folder, name), content))
+const append = (folder: string, name: string, content: string | Uint8Array) =>
+  Effect.promise(() => appendFile(join(folder, name), content))
+const files = (folder: string) => Effect.promise(() => readdir(folder).then((names) => names.toSorted()))
+
+const prompts = (merged: string) =>
+  merged
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => {
+      const { prompt_index, conversations } = JSON.parse(line)
+      return [prompt_index, conversations[0].value]
+    })
+
+const lineOf = (about: Rows.About) => encodeLine(Rows.row(about))
+
+describe("A run folder", () => {
+  it.scoped("has each outcome in its file, appended as a line of its own.", () =>
+    Effect.gen(function* () {
+      const folder = join(yield* Folder.scoped, "deep", "run")
+      const [a, b] = [Rows.kept({ prompt: "a\u2028" }), Rows.kept({ prompt: "b", place: 1 })]
+      yield* session(
+        folder,
+        save(a, b, Rows.kept({ prompt: "c", batch: 1 }), Rows.discarded({ prompt: "d" }), Rows.failed({ prompt: "e" }))
+      )
+      expect(yield* text(folder, "batch_0.jsonl")).toBe(
+        `${lineOf({ prompt: "a\u2028" })}\n${lineOf({ prompt: "b", place: 1 })}\n`
+      )
+      expect(yield* text(folder, "batch_1.jsonl")).toBe(`${lineOf({ prompt: "c", batch: 1 })}\n`)
+      expect(JSON.parse(yield* text(folder, "discarded.jsonl"))).toMatchObject({ reason: "no_reasoning" })
+      expect(JSON.parse(yield* text(folder, "failures.jsonl"))).toMatchObject({
+        prompt_index: 0,
+        error: "ModelError",
+        message: "HTTP 503",
+        retryable: true,
+        timestamp: "2026-01-15T10:30:00"
+      })
+    })
+  )
+  it.scoped("holds many rows saved at the same time, each whole.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const many = Array.from({ length: 500 }, (_, n) =>
+        Rows.kept({ prompt: `${n}${"x".repeat(n * 7)}`, place: n, batch: n % 7 })
+      )
+      yield* session(folder, save(...many))
+      const all = Array.from({ length: 500 }, (_, n) => `${n}${"x".repeat(n * 7)}`)
+      const found = yield* session(folder, mergeFor(...all))
+      expect([found.merged, found.done, found.nextBatch]).toEqual([{ rows: 500, strays: 0 }, [[0, 499]], 7])
+      expect(prompts(yield* text(folder, "trajectories.jsonl"))).toEqual(all.map((prompt, place) => [place, prompt]))
+    })
+  )
+  it.scoped("is merged in the order of the data set last given, rows without a prompt last with -1, and counted.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const given = ["gone", "a", "b", "a"]
+      const occurrences = [0, 0, 0, 1]
+      yield* session(
+        folder,
+        save(...given.map((prompt, place) => Rows.kept({ prompt, place, occurrence: occurrences[place] ?? 0 })))
+      )
+      const found = yield* session(folder, mergeFor("new", "b", "a", "a"))
+      expect([found.merged, found.done]).toEqual([{ rows: 4, strays: 1 }, [[1, 3]]])
+      expect(prompts(yield* text(folder, "trajectories.jsonl"))).toEqual([
+        [1, "b"],
+        [2, "a"],
+        [3, "a"],
+        [-1, "gone"]
+      ])
+      expect(prompts(yield* text(folder, "batch_0.jsonl")).map(([place]) => place)).toEqual([0, 1, 2, 3])
+    })
+  )
+  it.scoped(
+    "has rows with invented tools in their batch file, not in the merge; they and discarded rows are done.",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* Folder.scoped
+        const invented = (prompt: string, name: string) => Rows.kept({ prompt, calls: Object.fromEntries([[name, 1]]) })
+        const entries = [
+          Rows.discarded({ prompt: "a" }),
+          invented("b", "fly"),
+          invented("c", "__proto__"),
+          Rows.kept({ prompt: "d" })
+        ]
+        const all = ["a", "b", "c", "d"]
+        const first = yield* session(folder, (store) =>
+          Effect.zipRight(save(...entries)(store), mergeFor(...all)(store))
+        )
+        expect(first.sums).toMatchObject({ kept: 1, discardedNoReasoning: 1, discardedInvalidTools: 2 })
+        const second = yield* session(folder, mergeFor(...all))
+        expect([second.done, second.merged]).toEqual([[[0, 3]], { rows: 1, strays: 0 }])
+        expect(second.sums).toEqual(first.sums)
+        expect(prompts(yield* text(folder, "trajectories.jsonl"))).toEqual([[3, "d"]])
+        expect((yield* text(folder, "batch_0.jsonl")).split("\n").length).toBe(4)
+      })
+  )
+  it.scoped("has figures over all its sessions, discarded rows and failed attempts included.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* session(folder, save(Rows.kept({ prompt: "a", calls: { terminal: 2 } }), Rows.failed({ prompt: "b" })))
+      yield* session(folder, save(Rows.discarded({ prompt: "b", batch: 1, calls: { todo: 1 } })))
+      const [sums, batches] = yield* session(folder, (store) => Effect.all([store.sums, store.batches]))
+      expect(sums).toMatchObject({
+        kept: 1,
+        discardedNoReasoning: 1,
+        turns: 2,
+        turnsWithReasoning: 1,
+        tokens: { prompt: 30, completion: 15, reasoning: 6, total: 45 },
+        costUsd: 0.75
+      })
+      expect([...sums.tools]).toEqual([
+        ["terminal", { count: 2, success: 2, failure: 0 }],
+        ["todo", { count: 1, success: 1, failure: 0 }]
+      ])
+      expect([...batches]).toEqual([
+        [0, { processed: 2, kept: 1, discarded: 0, failed: 1 }],
+        [1, { processed: 1, kept: 0, discarded: 1, failed: 0 }]
+      ])
+    })
+  )
+})
+
+describe("A file that a killed process left", () => {
+  const [a, b] = [lineOf({ prompt: "a" }), lineOf({ prompt: "b", place: 1 })]
+
+  it.scoped("has its torn last line cut off, and the prompt runs again.", () =>
+    Effect.gen(function* () {
+      for (const torn of [b.slice(0, 200), b.slice(0, -1), "{", "\0".repeat(4096), `${b.slice(0, 50)}\0\0\0`]) {
+        const folder = yield* Folder.scoped
+        yield* put(folder, "batch_0.jsonl", `${a}\n${torn}`)
+        const found = yield* session(folder, mergeFor("a", "b"))
+        expect([found.done, found.merged.rows, found.nextBatch]).toEqual([[[0, 0]], 1, 1])
+        expect(yield* text(folder, "batch_0.jsonl")).toBe(`${a}\n`)
+      }
+    })
+  )
+  it.scoped("keeps a last line that is whole but for its line end.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* put(folder, "batch_0.jsonl", `${a}\n${b}`)
+      const found = yield* session(folder, mergeFor("a", "b"))
+      expect([found.done, found.merged.rows]).toEqual([[[0, 1]], 2])
+      expect(yield* text(folder, "batch_0.jsonl")).toBe(`${a}\n${b}`)
+      expect(yield* text(folder, "trajectories.jsonl")).toBe(`${a}\n${b}\n`)
+    })
+  )
+  it.scoped("that is appended to gets the missing line end first, and loses a torn line first.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* session(folder, save(Rows.discarded({ prompt: "a" }), Rows.failed({ prompt: "x" })))
+      const [discarded, failures] = [yield* text(folder, "discarded.jsonl"), yield* text(folder, "failures.jsonl")]
+      yield* put(folder, "discarded.jsonl", discarded.trimEnd())
+      yield* append(folder, "failures.jsonl", failures.slice(0, 40))
+      yield* session(folder, save(Rows.discarded({ prompt: "b" }), Rows.failed({ prompt: "x" })))
+      expect((yield* text(folder, "discarded.jsonl")).split("\n").length).toBe(3)
+      expect(yield* text(folder, "failures.jsonl")).toBe(failures + failures)
+      expect((yield* session(folder, mergeFor("a", "b"))).done).toEqual([[0, 1]])
+    })
+  )
+  it.scoped("keeps garbage in its middle, which is neither done nor merged.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const content = Buffer.concat([
+        Buffer.from(`${a}\n`),
+        Buffer.from([0xff, 0xfe, 0, 10]),
+        Buffer.from(`{"conversations":[]}\nnonsense\n\n${b}\n`)
+      ])
+      yield* put(folder, "batch_0.jsonl", content)
+      const found = yield* session(folder, mergeFor("a", "b", "c"))
+      expect([found.done, found.merged.rows]).toEqual([[[0, 1]], 2])
+      expect(yield* Effect.promise(() => readFile(join(folder, "batch_0.jsonl")))).toEqual(content)
+      expect(yield* text(folder, "trajectories.jsonl")).toBe(`${a}\n${b}\n`)
+    })
+  )
+  it.scoped("with a row that stands in it twice has that row once.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* put(folder, "batch_0.jsonl", `${a}\n${a}\n`)
+      yield* put(folder, "batch_1.jsonl", `${a}\n`)
+      const found = yield* session(folder, mergeFor("a", "a"))
+      expect([found.done, found.merged, found.sums.kept]).toEqual([[[0, 0]], { rows: 1, strays: 0 }, 1])
+    })
+  )
+  it.scoped("of another program with the same shape counts too.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const foreign = {
+        conversations: [
+          { from: "human", value: "a" },
+          { from: "gpt", value: "b" }
+        ],
+        metadata: {},
+        tool_stats: {},
+        prompt_index: 9
+      }
+      yield* put(folder, "batch_3.jsonl", `${JSON.stringify(foreign)}\n`)
+      const found = yield* session(folder, mergeFor("z", "a"))
+      expect([found.done, found.nextBatch]).toEqual([[[1, 1]], 4])
+      expect(JSON.parse(yield* text(folder, "trajectories.jsonl"))).toEqual({ ...foreign, prompt_index: 1 })
+    })
+  )
+})
+
+describe("Batch numbers", () => {
+  it.scoped("are never used twice, also when only discarded rows, failures or an empty file have one.", () =>
+    Effect.gen(function* () {
+      const next = (...entries: ReadonlyArray<Entry>) =>
+        Effect.gen(function* () {
+          const folder = yield* Folder.scoped
+          yield* session(folder, save(...entries))
+          return yield* session(folder, (store) => Effect.succeed(store.nextBatch))
+        })
+      expect(yield* next()).toBe(0)
+      expect(yield* next(Rows.kept({ prompt: "a", batch: 4 }))).toBe(5)
+      expect(yield* next(Rows.kept({ prompt: "a" }), Rows.discarded({ prompt: "b", batch: 6 }))).toBe(7)
+      expect(yield* next(Rows.kept({ prompt: "a" }), Rows.failed({ prompt: "b", batch: 8 }))).toBe(9)
+      const folder = yield* Folder.scoped
+      yield* put(folder, "batch_11.jsonl", "")
+      yield* put(folder, "batch_x.jsonl", "")
+      yield* put(folder, "batch_012.jsonl", "")
+      expect(yield* session(folder, (store) => Effect.succeed(store.nextBatch))).toBe(12)
+    })
+  )
+})
+
+describe("Without --resume", () => {
+  const open = (folder: string) =>
+    Effect.exit(session(folder, () => Effect.void, { resume: false })).pipe(
+      Effect.map((exit) => (Exit.isSuccess(exit) ? "opened" : String(exit.cause)))
+    )
+  it.scoped("a folder with results is refused, with both ways out, and left as it is.", () =>
+    Effect.gen(function* () {
+      for (const entry of [Rows.kept({ prompt: "a", batch: 2 }), Rows.discarded({ prompt: "a" })]) {
+        const folder = yield* Folder.scoped
+        yield* session(folder, save(entry))
+        const before = yield* files(folder)
+        const told = yield* open(folder)
+        expect(told).toMatch(/--run_name: \S+ holds results already \((batch_2|discarded)\.jsonl\)/)
+        expect(told).toMatch(/go on with it by --resume, or give another name than test/)
+        expect(yield* files(folder)).toEqual(before)
+      }
+    })
+  )
+  it.scoped("a folder where every attempt failed, or that is empty, is gone on with.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* Effect.promise(() => mkdir(join(folder, "run")))
+      expect(yield* open(join(folder, "run"))).toBe("opened")
+      yield* session(folder, save(Rows.failed({ prompt: "a" })))
+      expect(yield* open(folder)).toBe("opened")
+    })
+  )
+})
+
+describe("run.json", () => {
+  const record = (seed: number, ended = ""): SessionRecord => ({
+    version: "1.2.3",
+    seed,
+    config: { model: "m", cwd: `/work/${seed}`, image: seed === 1 ? "debian" : "" },
+    started_at: "2026-01-15T10:30:00",
+    ended_at: ended,
+    duration_seconds: ended === "" ? 0 : 5
+  })
+  const closing = (seed: number) => ({
+    statistics: { seed },
+    card: `card ${seed}\n`,
+    session: record(seed, "2026-01-15T10:30:05")
+  })
+
+  it.scoped("has one record a session, oldest first, also of a session that never ended.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* session(folder, (store) => Effect.zipRight(store.begin(record(1)), store.finish(closing(1))))
+      yield* session(folder, (store) => store.begin(record(2)))
+      const seen = yield* session(folder, (store) =>
+        Effect.as(Effect.zipRight(store.begin(record(3)), store.finish(closing(3))), store.sessions)
+      )
+      expect(seen).toEqual([record(1, "2026-01-15T10:30:05"), record(2)])
+      expect(JSON.parse(yield* text(folder, "run.json"))).toEqual({
+        run_name: "test",
+        sessions: [record(1, "2026-01-15T10:30:05"), record(2), record(3, "2026-01-15T10:30:05")]
+      })
+      expect([yield* text(folder, "statistics.json"), yield* text(folder, "README.md")]).toEqual([
+        '{\n  "seed": 3\n}\n',
+        "card 3\n"
+      ])
+      expect((yield* files(folder)).filter((name) => name.startsWith("."))).toEqual([])
+    })
+  )
+  it.scoped("tells which defaults earlier sessions gave, so that a changed default makes no row run again.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* session(folder, (store) =>
+        Effect.zipRight(store.begin(record(1)), store.save(Rows.kept({ prompt: "a", cwd: "/work/1" })))
+      )
+      const defaults = RunFolder.defaultsOf([
+        ...(yield* RunFolder.sessions(folder)).map(({ config }) => config),
+        { cwd: "/work/2" }
+      ])
+      expect(defaults).toEqual({ images: new Set(["debian"]), cwds: new Set(["/work/1", "/work/2"]) })
+      const found = yield* session(folder, mergeFor("a"), { defaults })
+      expect(found.done).toEqual([[0, 0]])
+      expect((yield* session(folder, mergeFor("a"))).done).toEqual([])
+    })
+  )
+  it.scoped("that cannot be read counts as none.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      for (const content of ["", "{", '{"sessions":1}']) {
+        yield* put(folder, "run.json", content)
+        expect(yield* session(folder, (store) => Effect.succeed(store.sessions))).toEqual([])
+      }
+    })
+  )
+})
