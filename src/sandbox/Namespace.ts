@@ -26,6 +26,9 @@ export interface Options {
 /** Milliseconds for a namespace to come up. */
 const limit = 10_000
 
+/** Processes of one session above which a time-out ends them all at once. */
+const crowd = 1000
+
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Inside one is no root: a program that is started there has no capabilities, whoever the runner is.
@@ -147,7 +150,7 @@ const hold = (options: Options): Effect.Effect<Holder, SandboxError> =>
 /** Ends the holder, and waits until no process of its namespace is left. */
 const end = (holder: Holder, space: string, fds: ReadonlyArray<number>): Effect.Effect<void> =>
   Effect.gen(function* () {
-    // The number may be another process's by now; the name of its namespace tells.
+    // The number may be another process's by now; the name of its namespace tells. The kernel ends all others with this one.
     if (Proc.pidNamespace(holder.pid) === space) Proc.signal(holder.pid, "SIGKILL")
     if (holder.process.pid !== undefined && holder.process.exitCode === null && holder.process.signalCode === null) {
       Proc.signal(-holder.process.pid, "SIGKILL")
@@ -185,6 +188,7 @@ export const open = (options: Options): Effect.Effect<Ground, SandboxError> =>
       fds,
       env: options.env,
       host: "/",
+      crowded: () => Proc.atLeast(crowd, (pid) => Proc.pidNamespace(pid) === space),
       strays: (call, since) => {
         const processes = Proc.list((pid) => Proc.pidNamespace(pid) === space)
         const owner = Proc.owners(processes)

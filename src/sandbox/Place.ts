@@ -66,9 +66,17 @@ export const remove = (folder: string): Effect.Effect<void> =>
     )
   })
 
-/** Removes what dead runners left below `root`. */
+/** Ends what dead runners left: a bubblewrap whose parent dies before it may go on waits for ever, and so does a plain folder's server. */
+const endAbandoned = () => {
+  for (const { pid, call } of Proc.list(() => true)) {
+    if (call !== undefined && abandoned(call)) Proc.signal(pid, "SIGKILL")
+  }
+}
+
+/** Removes what dead runners left below `root`, and the processes that they left on this machine. */
 export const removeAbandoned = (root: string): Effect.Effect<void> =>
   Effect.suspend(() => {
+    endAbandoned()
     const names = Either.getOrElse(
       Either.try(() => readdirSync(root)),
       () => []

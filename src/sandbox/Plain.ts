@@ -37,6 +37,7 @@ export const open = (options: Options): Ground => {
     env: options.env,
     host: options.place,
     strays: (call) => owned((by) => by === call),
+    crowded: () => false,
     end: Effect.asVoid(
       Proc.reap(() =>
         owned(

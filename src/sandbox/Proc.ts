@@ -60,6 +60,17 @@ export const list = (wanted: (pid: number) => boolean): ReadonlyArray<Process> =
     return known === undefined ? [] : [{ ...known, call: callOf(pid) }]
   })
 
+/** Whether there are so many processes for which `wanted` holds; looks no further than it must. */
+export const atLeast = (count: number, wanted: (pid: number) => boolean): boolean => {
+  let found = 0
+  // The newest have the highest numbers.
+  for (const name of (read(() => readdirSync("/proc")) ?? []).reverse()) {
+    const pid = Number(name)
+    if (Number.isInteger(pid) && wanted(pid) && ++found >= count) return true
+  }
+  return false
+}
+
 /** Gives the call that a process belongs to: by its own marker, else by its nearest marked ancestor or its session. */
 export const owners = (processes: ReadonlyArray<Process>): ((process: Process) => string | undefined) => {
   const byPid = new Map(processes.map((one) => [one.pid, one]))
@@ -89,15 +100,20 @@ export const atMost = <A>(effect: Effect.Effect<A>, millis: number): Effect.Effe
   Effect.raceFirst(Effect.interruptible(effect), Effect.interruptible(Effect.as(pause(millis), undefined)))
 
 /**
- * Ends all processes that `targets` names, new ones too, until it names none; true when that came within `millis`.
+ * Ends all processes that `targets` names, new ones too, until it names none; true when that came within `millis` and before
+ * there were `tooMany`.
  * They are stopped first: what runs on could start others faster than it is killed.
  */
-export const reap = (targets: () => ReadonlyArray<number>, millis = 2000): Effect.Effect<boolean> =>
+export const reap = (
+  targets: () => ReadonlyArray<number>,
+  options: { readonly millis?: number; readonly tooMany?: () => boolean } = {}
+): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const stopped = new Set<number>()
+    const { millis = 2000, tooMany = () => false } = options
     const until = performance.now() + millis
     let wait = 1
-    for (let round = 0; performance.now() < until; round++) {
+    for (let round = 0; performance.now() < until && !tooMany(); round++) {
       const alive = targets()
       if (alive.length === 0) return true
       const fresh = alive.filter((pid) => !stopped.has(pid))
@@ -110,5 +126,5 @@ export const reap = (targets: () => ReadonlyArray<number>, millis = 2000): Effec
       yield* pause(wait)
       wait = Math.min(50, wait * 2)
     }
-    return targets().length === 0
+    return !tooMany() && targets().length === 0
   })

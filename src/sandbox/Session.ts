@@ -20,6 +20,8 @@ export interface Ground {
   readonly host: string
   /** Live processes that may belong to a call which began at `since`, in clock ticks from the machine's start. */
   readonly strays: (call: string, since: number) => ReadonlyArray<number>
+  /** Whether there are too many processes to tell them apart in time. */
+  readonly crowded: () => boolean
   /** Ends every process on it. */
   readonly end: Effect.Effect<void>
 }
@@ -77,10 +79,13 @@ const groundOf = (kind: Kind): Effect.Effect<Effect.Effect<Ground, SandboxError>
     return gate.withPermits(1)(Effect.uninterruptible(current))
   })
 
-/** Ends a call with all its children; when some cannot be ended, the whole ground goes, and the next call makes another. */
+/**
+ * Ends a call with all its children; when some cannot be ended, or when they are so many that looking for them would take
+ * longer than making more, the whole ground goes, and the next call makes another.
+ */
 const kill = ({ call, ground, child }: Running): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const clean = yield* Proc.reap(() => ground.strays(call, child.started))
+    const clean = yield* Proc.reap(() => ground.strays(call, child.started), { tooMany: ground.crowded })
     if (child.exitCode() === null) Proc.signal(-child.pid, "SIGKILL")
     if (!clean) yield* ground.end
     yield* Proc.atMost(child.ended, 1000)

@@ -39,7 +39,7 @@ describe("A line", () => {
     fc.assert(
       fc.property(fc.dictionary(text, value), (row) => {
         const line = encodeLine(row)
-        expect(line).not.toMatch(/[\n\r\u2028\u2029]/)
+        expect(line).not.toMatch(/[\n\r\u0085\u2028\u2029]/)
         expect(line.isWellFormed()).toBe(true)
         expect(JSON.parse(line)).toEqual(wellFormed(JSON.parse(JSON.stringify(row))))
         // An escape stands behind an odd number of backslashes; an even number is text about backslashes.
@@ -53,8 +53,8 @@ describe("A line", () => {
       '{"a":["\ufffd",{"k\ufffd":"x\ud83d\ude00\ufffd"}]}'
     )
   })
-  it("has U+2028 and U+2029 escaped, in keys too.", () => {
-    expect(encodeLine({ "a\u2028": "b\u2029c\u2028" })).toBe('{"a\\u2028":"b\\u2029c\\u2028"}')
+  it("has U+0085, U+2028 and U+2029 escaped, in keys too.", () => {
+    expect(encodeLine({ "a\u2028": "b\u2029c\u2028\u0085" })).toBe('{"a\\u2028":"b\\u2029c\\u2028\\u0085"}')
   })
   it("keeps a key named __proto__.", () => {
     const row = { tool_stats: Object.fromEntries([["__proto__", 1]]), text: "\ud800" }
