@@ -47,6 +47,7 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
 /** Counts of this session of work. */
 class Tally {
   readonly failures = new Map<string, number>()
+  hopeless = 0
   kept = 0
   discarded = 0
   private warned = false
@@ -55,7 +56,8 @@ class Tally {
     if (outcome._tag === "Kept") this.kept++
     if (outcome._tag === "Discarded") this.discarded++
     if (outcome._tag !== "Failed") return
-    const { error, reason } = outcome.failure
+    const { error, reason, retryable } = outcome.failure
+    if (!retryable) this.hopeless++
     const kind = error === reason ? error : `${error} ${reason}`
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1)
   }
@@ -132,7 +134,7 @@ const label = ({ batch, place, sample }: Resume.Unit, config: Settings): string 
   config.samples_per_prompt > 1 ? `B${batch}:P${place}:S${sample}` : `B${batch}:P${place}`
 
 const allDiscarded = (count: number): string =>
-  `all ${count} sessions so far were discarded: no turn holds reasoning. To keep such rows give --reasoning_filter=off; to have the model reason give --reasoning_effort`
+  `all ${count} sessions so far were discarded: no turn holds reasoning. To keep such rows from now on give --reasoning_filter=off (what was discarded stays in discarded.jsonl, and is not run again); to have the model reason give --reasoning_effort`
 
 /**
  * Effect.forEach over a sequence that is drawn as it is needed: Effect.forEach itself makes an array of all elements
@@ -202,6 +204,7 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }:
     sessions,
     toDo: sessions - done.count,
     failures: tally.failures,
+    hopeless: tally.hopeless,
     durationSeconds,
     badLines: dataset.badLines.count,
     stopped

@@ -13,10 +13,10 @@ const signals = { SIGINT: 130, SIGTERM: 143 }
 const stop = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
 let signalled: keyof typeof signals | undefined
 
-const program = Command.run(process.argv.slice(2), (request) =>
+const program = Command.run(process.argv.slice(2), (request, resume) =>
   Effect.flatMap(
     Effect.promise(() => import("./cli/Execute.ts")),
-    ({ execute }) => execute(request, stop)
+    ({ execute }) => execute(request, resume, stop)
   )
 ).pipe(
   Effect.catchAll((error) => Effect.as(Console.error(`batch-runner: ${error.message}`), 2)),

@@ -4,7 +4,7 @@ import { flags, planned } from "./Flags.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** Options of the parser itself; they are left as they are. */
-const builtIn = new Set(["--help", "-h", "--version", "--completions", "--wizard", "--log-level"])
+const builtIn = new Set(["--completions"])
 
 const truths = new Map([
   ["true", true],
@@ -57,6 +57,26 @@ export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyAr
   )
 }
 
+/** Options whose values stand in no log. */
+const withheld = new Set(["api_key", "ephemeral_system_prompt"])
+
+/** The command line that goes on with the run that was started by these normalized tokens. */
+export const resuming = (tokens: ReadonlyArray<string>): string => {
+  const words: Array<string> = []
+  for (let at = 0; at < tokens.length; at++) {
+    const option = tokens[at] ?? ""
+    const follower = tokens[at + 1]
+    const value = follower?.startsWith(valueMark) ? follower.slice(valueMark.length) : undefined
+    if (value !== undefined) at++
+    if (option === "--resume" || option === "--api_key") continue
+    words.push(value === undefined ? option : `${option}=${withheld.has(option.slice(2)) ? "…" : quoted(value)}`)
+  }
+  return ["batch-runner", ...words, "--resume"].join(" ")
+}
+
+/** A word as a shell takes it. */
+const quoted = (value: string): string => (/^[\w./@:,+-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`)
+
 const nameOf = (token: string): string => (token.split("=")[0] ?? "").slice(2).replaceAll("-", "_")
 
 /** Whether a token that could be a value is one of our options instead. */
@@ -67,7 +87,7 @@ const unknown = (head: string, name: string): string => {
   const near = flags
     .map((flag) => ({ flag, distance: distance(flag.name, name) }))
     .sort((a, b) => a.distance - b.distance)[0]
-  return near !== undefined && near.distance <= 3
+  return near !== undefined && near.distance <= Math.max(3, name.length / 3)
     ? `${head} is not an option; did you mean --${near.flag.name}?`
     : `${head} is not an option; --help lists all of them`
 }

@@ -10,8 +10,9 @@ import { Command, Options, ValidationError } from "@effect/cli"
 import { Console, Effect, type Option } from "effect"
 import { builtIn, render } from "../sampling/Distribution.ts"
 import { version } from "../version.ts"
-import { normalize, valueMark } from "./Argv.ts"
+import { normalize, resuming, valueMark } from "./Argv.ts"
 import { flags } from "./Flags.ts"
+import * as Help from "./Help.ts"
 import * as Parse from "./Parse.ts"
 
 /** A value without the mark that `normalize` set before it. */
@@ -31,25 +32,27 @@ const options: Record<string, Options.Options<boolean | Option.Option<string>>> 
   flags.map((flag) => [flag.name, option(flag)])
 )
 
-/** What starts a run; gives the exit code. */
-export type Start<E, R> = (request: Parse.Request) => Effect.Effect<number, E, R>
+/** What starts a run; `resume` is the command line that goes on with it. Gives the exit code. */
+export type Start<E, R> = (request: Parse.Request, resume: string) => Effect.Effect<number, E, R>
 
 /** The command on these arguments; gives the exit code. A usage error is an error, shown by the caller. */
 export const run = <E, R>(argv: ReadonlyArray<string>, start: Start<E, R>) =>
   Effect.gen(function* () {
+    if (argv.some((word) => word === "--help" || word === "-h")) return yield* Effect.as(Console.log(Help.text), 0)
+    if (argv.includes("--version")) return yield* Effect.as(Console.log(version), 0)
+    const tokens = yield* normalize(argv)
     let code = 0
     const command = Command.make("batch-runner", options, (typed) =>
       Effect.gen(function* () {
         if (typed.list_distributions === true) return yield* Console.log(render(builtIn))
         const request = yield* Parse.parse(typed, process.env)
-        code = yield* start(request)
+        code = yield* start(request, resuming(tokens))
       })
     ).pipe(
       Command.withDescription(
         "Runs prompts through agent sessions, many at once, and leaves their trajectories as data."
       )
     )
-    const tokens = yield* normalize(argv)
     yield* Command.run(command, { name: "batch-runner", version })(["node", "batch-runner", ...tokens])
     return code
   }).pipe(

@@ -31,18 +31,18 @@ export const exitCode = { done: 0, unfinished: 1, notStarted: 2 }
 const callLimit = Duration.minutes(30)
 
 /** Runs everything; `stop` completes with the first signal. */
-export const execute = (request: Request, stop: Deferred.Deferred<void>) =>
-  run(request, stop).pipe(
+export const execute = (request: Request, resume: string, stop: Deferred.Deferred<void>) =>
+  run(request, resume, stop).pipe(
     Effect.provide(Layer.provideMerge(Screen.logger(request.config.verbose), Screen.layer(process.stderr)))
   )
 
-const run = Effect.fn("Execute.run")(function* (request: Request, stop: Deferred.Deferred<void>) {
-  const { config } = request
+const run = Effect.fn("Execute.run")(function* (request: Request, resume: string, stop: Deferred.Deferred<void>) {
   let begun = false
   const pipeline = Effect.gen(function* () {
     begun = true
     const report = yield* Pipeline.run({ stop: Deferred.await(stop) })
-    yield* Console.log(Summary.render(report, `batch-runner ${resumeCommand(config)}`))
+    yield* (yield* Screen.Screen).end
+    yield* Console.log(Summary.render(report, resume))
     return report.toDo === 0 ? exitCode.done : exitCode.unfinished
   })
   return yield* birth(request).pipe(
@@ -52,16 +52,6 @@ const run = Effect.fn("Execute.run")(function* (request: Request, stop: Deferred
     )
   )
 })
-
-const resumeCommand = (config: Settings): string =>
-  [
-    `--dataset_file=${quoted(config.dataset_file)}`,
-    `--batch_size=${config.batch_size}`,
-    `--run_name=${config.run_name}`,
-    "--resume"
-  ].join(" ")
-
-const quoted = (value: string): string => (/^[\w./@:-]+$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`)
 
 /** Every layer of the run. Building it checks what can be checked before the first prompt. */
 const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request) {
@@ -82,8 +72,8 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   }).pipe(Layer.tap((context) => checkDataset(config, Context.get(context, Dataset))))
   const sandboxes = Local.layer({ network: config.network, hide: [folder] })
   const store = Jsonl.layer({ folder, runName: config.run_name, resume: config.resume, toolNames, defaults })
-  // One after the other: a run folder is made only when nothing else stands in the way.
-  const checked = store.pipe(Layer.provideMerge(sandboxes), Layer.provideMerge(model), Layer.provideMerge(dataset))
+  // The run folder is made last: only when nothing else stands in the way.
+  const checked = store.pipe(Layer.provideMerge(Layer.mergeAll(sandboxes, model, dataset)))
   return Layer.mergeAll(
     checked,
     Progress.live,
@@ -100,7 +90,10 @@ const workable = Effect.fn("Execute.workable")(function* (config: Settings, tool
   const lacking = toolsets.filter(
     ({ name, lacks }) => lacks !== null && distribution.toolsets.some(([each, percent]) => each === name && percent > 0)
   )
-  const told = lacking.map(({ name, lacks }) => `${name} (${lacks})`).join(", ")
+  const reasons = [...new Set(lacking.map(({ lacks }) => lacks))]
+  const told = reasons
+    .map((why) => `${lacking.flatMap(({ name, lacks }) => (lacks === why ? [name] : [])).join(", ")} (${why})`)
+    .join("; ")
   if (lacking.length > 0 && config.strict_toolsets) {
     return yield* new UsageError({
       detail: `--strict_toolsets: ${distribution.name} has toolsets that cannot work here: ${told}`

@@ -44,7 +44,10 @@ export const retrying = (inner: ModelService, options?: Partial<Options>): Model
       return yield* ended(error, tries, `the endpoint asks to wait ${Duration.format(asked)}`)
     }
     const wait = Duration.max(delay(rules, tries, yield* Random.next), asked)
-    yield* Effect.logDebug(`${error.message}; try ${tries + 1} of ${rules.tries} in ${Duration.format(wait)}`)
+    // The first tries are everyday life; a prompt that goes on failing is worth a word.
+    yield* (tries < 3 ? Effect.logDebug : Effect.logInfo)(
+      `${error.message}; try ${tries + 1} of ${rules.tries} in ${Duration.format(wait)}`
+    )
     yield* Effect.sleep(wait)
     return yield* ask(question, tries + 1)
   })

@@ -15,6 +15,8 @@ export interface Report {
   readonly toDo: number
   /** Failed sessions of this run of the program, by kind. */
   readonly failures: ReadonlyMap<string, number>
+  /** Those of them that cannot succeed as they are. */
+  readonly hopeless: number
   /** Seconds, all sessions of work together. */
   readonly durationSeconds: number
   readonly badLines: number

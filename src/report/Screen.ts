@@ -6,6 +6,8 @@ export interface ScreenService {
   readonly live: boolean
   readonly line: (text: string) => void
   readonly status: (text: string) => Effect.Effect<void>
+  /** Takes the live line away: what follows is for standard output. */
+  readonly end: Effect.Effect<void>
 }
 
 export class Screen extends Context.Tag("batch-runner/Screen")<Screen, ScreenService>() {}
@@ -24,25 +26,28 @@ export const layer = (stream: Stream): Layer.Layer<Screen> =>
       const live = stream.isTTY === true && process.env.TERM !== "dumb"
       let status = ""
       const clear = () => (status === "" ? "" : "\r\u001b[2K")
+      let over = false
+      const end = Effect.sync(() => {
+        if (live) stream.write(clear())
+        status = ""
+        over = true
+      })
       const service: ScreenService = {
         live,
+        end,
         line: (text) => {
           stream.write(live ? `${clear()}${text}\n${status}` : `${text}\n`)
         },
         status: (text) =>
           Effect.sync(() => {
+            if (over) return
             if (!live) return void stream.write(`${text}\n`)
             const before = clear()
-            status = text.slice(0, Math.max(20, (stream.columns ?? 80) - 1))
+            status = text.slice(0, Math.max(20, (stream.columns || 80) - 1))
             stream.write(`${before}${status}`)
           })
       }
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          if (live) stream.write(clear())
-          status = ""
-        })
-      )
+      yield* Effect.addFinalizer(() => end)
       return service
     })
   )

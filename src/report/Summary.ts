@@ -21,11 +21,21 @@ export const render = (report: Report, resume: string): string => {
     ...(merged.strays > 0
       ? [row("", `${merged.strays} of them for prompts that the data set no longer has, at the end`)]
       : []),
-    row("files", `${report.location}: statistics.json, checkpoint.json, discarded.jsonl, failures.jsonl`),
+    row("files", `${report.location}: ${files(report).join(", ")}`),
+    ...(report.hopeless > 0 ? ["", `${report.hopeless} cannot succeed as they are: failures.jsonl says why`] : []),
     ...(report.toDo > 0 ? ["", `${report.toDo} still to do; go on with: ${resume}`] : [])
   ]
   return lines.join("\n")
 }
+
+const files = ({ sums, failures }: Report): ReadonlyArray<string> => [
+  "statistics.json",
+  "checkpoint.json",
+  "run.json",
+  "README.md",
+  ...(sums.discardedNoReasoning > 0 ? ["discarded.jsonl"] : []),
+  ...(failures.size > 0 ? ["failures.jsonl"] : [])
+]
 
 const row = (name: string, value: string | number): string => `  ${name.padEnd(10)} ${value}`
 

@@ -115,7 +115,7 @@ const makeRoot = (root: string) =>
 const noImage = (spec: SandboxSpec) =>
   new SandboxError({
     reason: "Unavailable",
-    detail: `The local sandbox runs no container images, and this prompt asks for ${spec.image}: use --sandbox=docker.`
+    detail: `The local sandbox runs no container images, and this prompt asks for ${spec.image}; container sandboxes are not part of this version yet.`
   })
 
 /** A session that is put together with its first call: most of what a prompt without tool calls would pay for it. */

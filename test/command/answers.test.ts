@@ -1,7 +1,8 @@
 /** What a model can answer, and what its row says of it. */
 import { describe, expect, it } from "vitest"
-import { final, promptOf, runs, serve, turnOf, Workplace } from "../support/Command.ts"
+import { Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
+import { final, promptOf, runs, serve, turnOf } from "../support/Talk.ts"
 
 const calls = (name: string, args: string | object): ModelServer.Reaction =>
   ModelServer.answer({ reasoning: "hm", toolCalls: [{ name, arguments: args }] })

@@ -2,7 +2,8 @@
 import { spawnSync } from "node:child_process"
 import { mkdirSync } from "node:fs"
 import { expect, it } from "vitest"
-import { final, promptOf, serve, Workplace } from "../support/Command.ts"
+import { Workplace } from "../support/Command.ts"
+import { final, promptOf, serve } from "../support/Talk.ts"
 
 const mount = (...words: ReadonlyArray<string>): boolean => spawnSync("mount", words, { stdio: "ignore" }).status === 0
 

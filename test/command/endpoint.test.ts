@@ -1,7 +1,8 @@
 /** What an endpoint does wrong: what passes is waited for, what does not is recorded, and the other prompts finish. */
 import { expect, it } from "vitest"
-import { final, promptOf, serve, Workplace } from "../support/Command.ts"
+import { Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
+import { final, promptOf, serve } from "../support/Talk.ts"
 
 const whole = JSON.stringify(ModelServer.completion({ content: "done", reasoning: "thought" }))
 

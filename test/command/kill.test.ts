@@ -1,7 +1,8 @@
 /** Killed at any instant, again and again: no row is lost, doubled, torn or paid for twice. */
 import { existsSync, readdirSync } from "node:fs"
 import { expect, it } from "vitest"
-import { final, promptOf, runs, sandboxed, serve, sleep, turnOf, until, Workplace } from "../support/Command.ts"
+import { sandboxed, sleep, until, Workplace } from "../support/Command.ts"
+import { final, promptOf, runs, serve, turnOf } from "../support/Talk.ts"
 
 const kills = 30
 

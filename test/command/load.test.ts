@@ -1,7 +1,8 @@
 /** Many prompts, slow prompts, large and strange texts. */
 import { expect, it } from "vitest"
-import { countByPython, final, promptOf, runs, serve, sleep, turnOf, until, Workplace } from "../support/Command.ts"
+import { countByPython, sleep, until, Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
+import { final, promptOf, runs, serve, turnOf } from "../support/Talk.ts"
 
 it("saves each of 1,000 prompts once, with as many in flight as there are workers", { timeout: 120_000 }, async () => {
   const place = new Workplace()

@@ -1,7 +1,8 @@
 /** What is not started: exit code 2, one line that says why, nothing written. And what only prints. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { expect, it } from "vitest"
-import { type Environment, expectRefused, final, type Options, serve, Workplace } from "../support/Command.ts"
+import { type Environment, expectRefused, type Options, Workplace } from "../support/Command.ts"
+import { final, serve } from "../support/Talk.ts"
 
 const nowhere = { url: "http://127.0.0.1:9/v1" }
 

@@ -1,8 +1,9 @@
 /** Going on with a run: what is done stays, what is not is run, whatever became of the data set and the options. */
 import { appendFileSync, truncateSync } from "node:fs"
 import { expect, it } from "vitest"
-import { final, promptOf, serve, Workplace } from "../support/Command.ts"
+import { Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
+import { final, promptOf, serve } from "../support/Talk.ts"
 
 const prompts = (requests: ReadonlyArray<ModelServer.Recorded>): ReadonlyArray<string> =>
   requests.map(promptOf).toSorted()

@@ -2,8 +2,9 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { runsThenEnds, serve, Workplace } from "../support/Command.ts"
+import { Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
+import { runsThenEnds, serve } from "../support/Talk.ts"
 
 const key = "sk-test-0123456789abcdef"
 const ephemeral = "EPHEMERAL-words-of-the-system"

@@ -1,7 +1,8 @@
 /** Interrupted: the first signal puts the files in order, the second ends at once, and no sandbox outlives either. */
 import { readdirSync } from "node:fs"
 import { expect, it } from "vitest"
-import { final, promptOf, runs, sandboxed, serve, sleep, turnOf, until, Workplace } from "../support/Command.ts"
+import { sandboxed, sleep, until, Workplace } from "../support/Command.ts"
+import { final, promptOf, runs, serve, turnOf } from "../support/Talk.ts"
 
 const prompts = ["quick 0", "slow 1", "quick 2", "slow 3", "slow 4", "slow 5", "quick 6", "quick 7"]
 

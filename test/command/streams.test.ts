@@ -1,6 +1,7 @@
 /** The streams around the command: readers that leave, input that never comes. */
 import { expect, it } from "vitest"
-import { final, runsThenEnds, serve, sleep, Workplace } from "../support/Command.ts"
+import { sleep, Workplace } from "../support/Command.ts"
+import { final, runsThenEnds, serve } from "../support/Talk.ts"
 
 const typed = (place: Workplace, url: string) =>
   place

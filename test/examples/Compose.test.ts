@@ -17,7 +17,9 @@ it.scoped("A run inside another program uses the model, sandboxes, sampler and s
         log: (text) => Effect.sync(() => void printed.push(String(text)))
       })
     )
-    expect(result.answers).toEqual(Array.from({ length: 2 }, () => "<think>\nNow I know.\n</think>\nThe clock says 12:00."))
+    expect(result.answers).toEqual(
+      Array.from({ length: 2 }, () => "<think>\nNow I know.\n</think>\nThe clock says 12:00.")
+    )
     expect(result.report).toMatchObject({ toDo: 0, location: "memory", merged: { rows: 2 }, sums: { costUsd: 0.004 } })
     expect(printed.toSorted()).toEqual(["2 prompts", "Kept: prompt 0", "Kept: prompt 1"])
   })

@@ -32,7 +32,8 @@ const clockReader = Layer.succeed(Model.Model, {
     return Effect.succeed<Model.Answer>({
       content: seen === undefined ? "" : `The clock says ${JSON.parse(seen.content).output}.`,
       reasoning: seen === undefined ? "I should look at the clock first." : "Now I know.",
-      toolCalls: seen === undefined ? [{ id: `call_${turn}`, name: "terminal", arguments: '{"command":"date +%H:%M"}' }] : [],
+      toolCalls:
+        seen === undefined ? [{ id: `call_${turn}`, name: "terminal", arguments: '{"command":"date +%H:%M"}' }] : [],
       finishReason: seen === undefined ? "tool_calls" : "stop",
       usage: { prompt: 20, completion: 10, reasoning: 5, cached: 0, total: 30, cost_usd: 0.001 },
       echo: { role: "assistant" }
@@ -64,10 +65,13 @@ const terminalForAll = Layer.succeed(Sampler.Sampler, { sample: () => ["terminal
 const announcingStore = (contents: Ref.Ref<MemoryStore.Contents>) =>
   Layer.effect(
     Store.Store,
-    Effect.map(Store.Store, (store): Store.StoreService => ({
-      ...store,
-      save: (entry) => Effect.zipRight(store.save(entry), Console.log(`${entry.outcome._tag}: prompt ${entry.place}`))
-    }))
+    Effect.map(
+      Store.Store,
+      (store): Store.StoreService => ({
+        ...store,
+        save: (entry) => Effect.zipRight(store.save(entry), Console.log(`${entry.outcome._tag}: prompt ${entry.place}`))
+      })
+    )
   ).pipe(
     Layer.provide(
       Layer.unwrapEffect(Effect.map(Toolbox.Toolbox, ({ toolNames }) => MemoryStore.layer({ toolNames, contents })))

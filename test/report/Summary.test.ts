@@ -24,7 +24,8 @@ const finished: Report = {
   prompts: 100,
   sessions: 100,
   toDo: 0,
-  failures: new Map(),
+  hopeless: 0,
+      failures: new Map(),
   durationSeconds: 125,
   badLines: 0,
   stopped: false

@@ -1,0 +1,31 @@
+/** The help as a person reads it: how to start, every option on a line of its own, and what the exit status says. */
+import { version } from "../version.ts"
+import { type Flag, flags } from "./Flags.ts"
+
+const required = new Set(["dataset_file", "batch_size", "run_name"])
+
+const spelled = ({ name, kind, takes }: Flag): string => `--${name}${kind === "switch" ? "" : `=<${takes}>`}`
+
+const line = (flag: Flag): string => {
+  const head = spelled(flag)
+  return head.length > 30 ? `  ${head}\n${" ".repeat(34)}${flag.help}` : `  ${head.padEnd(32)}${flag.help}`
+}
+
+export const text: string = [
+  `batch-runner ${version}: runs prompts through agent sessions, many at once, and leaves their trajectories as data`,
+  "",
+  "  batch-runner --dataset_file=data/prompts.jsonl --batch_size=10 --run_name=my_first_run",
+  "  batch-runner --dataset_file=data/prompts.jsonl --batch_size=10 --run_name=my_first_run --resume",
+  "  batch-runner --list_distributions",
+  "",
+  "Required",
+  ...flags.filter(({ name }) => required.has(name)).map(line),
+  "",
+  "Options (--name=value or --name value; dashes work in place of underscores)",
+  ...flags.filter(({ name }) => !required.has(name)).map(line),
+  "  --completions=<bash|zsh|fish>   Print a completion script for a shell and end",
+  "  --version, --help               Print the version, or this, and end",
+  "",
+  "Exit status: 0 every prompt is done; 1 prompts are left (--resume goes on); 2 nothing was started;",
+  "130 / 143 interrupted. Results lie under data/<run_name>/."
+].join("\n")
