@@ -235,9 +235,12 @@ describe("A session that fails", () => {
           ]
         })
       )
-      const ended = yield* untilEnded(fiber, "1 second")
-      expect(ended.seconds).toBe(60)
-      const { entries, boxes, report } = ended.value
+      yield* bothWait
+      yield* TestClock.adjust("59 seconds")
+      yield* moment
+      expect((yield* Fiber.poll(fiber))._tag).toBe("None")
+      yield* TestClock.adjust("1 second")
+      const { entries, boxes, report } = yield* Fiber.join(fiber)
       expect(entries.flatMap((entry) => failureOf(entry) ?? [])).toMatchObject([
         {
           error: "SessionTimedOut",
@@ -253,20 +256,13 @@ describe("A session that fails", () => {
   )
 })
 
-/** Lets time pass step by step until the fiber ends. */
-const untilEnded = <A, E>(fiber: Fiber.RuntimeFiber<A, E>, step: "1 second") =>
-  Effect.gen(function* () {
-    let seconds = 0
-    // What the run does on the real disk takes real time, and no time of the test's clock.
-    const settle = Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5)))
-    for (let at = 0; at < 20; at++) yield* settle
-    while ((yield* Fiber.poll(fiber))._tag === "None") {
-      yield* TestClock.adjust(step)
-      seconds++
-      yield* settle
-    }
-    return { seconds, value: yield* Fiber.join(fiber) }
-  })
+/** Real time for what the run does on the real disk; the test's clock stands still meanwhile. */
+const moment = Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5)))
+
+/** Waits until the session has its time-out running and its answer on the way. */
+const bothWait = Effect.repeat(Effect.zipRight(moment, TestClock.sleeps()), {
+  until: (sleeps) => Array.from(sleeps).length >= 2
+})
 
 describe("A run without reasoning", () => {
   const plain = [{ content: "Done." }]
@@ -341,13 +337,12 @@ describe("A run that is stopped", () => {
         Effect.map(Store, (store) => ({
           ...store,
           save: (entry: Entry) =>
-            store
-              .save(entry)
-              .pipe(
-                Effect.zipLeft(Deferred.succeed(stop, undefined)),
-                Effect.zipLeft(Effect.yieldNow({ priority: 10 })),
-                Effect.uninterruptible
-              )
+            store.save(entry).pipe(
+              Effect.zipLeft(Deferred.succeed(stop, undefined)),
+              // Time for the stop to reach this very fiber.
+              Effect.zipLeft(Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))),
+              Effect.uninterruptible
+            )
         }))
       ).pipe(Layer.provide(Memory.layer({ toolNames: Offline.toolbox.toolNames, contents })))
       const { report } = yield* run(

@@ -21,6 +21,8 @@ export const contents = (file: FileHandle, gzip: boolean): Readable => {
   if (!gzip) return raw
   const unpacked = createGunzip({ chunkSize })
   raw.on("error", (error) => unpacked.destroy(error))
+  // Who reads is told of damage; what the unpacker says after that would have no listener, and end the process.
+  unpacked.on("error", () => raw.destroy())
   return raw.pipe(unpacked)
 }
 

@@ -66,9 +66,12 @@ export const remove = (folder: string): Effect.Effect<void> =>
     )
   })
 
-/** Ends what dead runners left: a bubblewrap whose parent dies before it may go on waits for ever, and so does a plain folder's server. */
+/**
+ * Ends what dead runners left: a bubblewrap whose parent dies before it may go on waits for ever. No other process is looked
+ * at: one that is stuck in the kernel would hold us up as long.
+ */
 const endAbandoned = () => {
-  for (const { pid, call } of Proc.list(() => true)) {
+  for (const { pid, call } of Proc.list((pid) => Proc.program(pid) === "bwrap")) {
     if (call !== undefined && abandoned(call)) Proc.signal(pid, "SIGKILL")
   }
 }

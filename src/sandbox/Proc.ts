@@ -47,6 +47,9 @@ export const inherited = (): ReadonlyArray<number> =>
 export const pidNamespace = (pid: number | "self"): string | undefined =>
   read(() => readlinkSync(`/proc/${pid}/ns/pid`, "utf8"))
 
+/** Short name of the program that a process runs; undefined where it cannot be read. Never waits for the process. */
+export const program = (pid: number): string | undefined => read(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim())
+
 /** Working directory of a process; undefined where it cannot be read. */
 export const workingDirectory = (pid: number): string | undefined =>
   read(() => readlinkSync(`/proc/${pid}/cwd`, "utf8"))

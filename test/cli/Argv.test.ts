@@ -1,7 +1,7 @@
 /** Whatever spelling is typed becomes one spelling; what cannot be understood is told in one line. */
 import { Either, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import { normalize } from "../../src/cli/Argv.ts"
+import { normalize, resuming } from "../../src/cli/Argv.ts"
 import { flags, planned } from "../../src/cli/Flags.ts"
 
 const tokens = (...argv: ReadonlyArray<string>) => Either.getOrThrowWith(normalize(argv), (error) => error)
@@ -91,8 +91,6 @@ describe("What is no option", () => {
     }
   })
   it("but belongs to the parser is left to it.", () => {
-    expect(tokens("--seed=1", "--help")).toEqual(["--seed=1", "--help"])
-    expect(tokens("--version")).toEqual(["--version"])
     expect(tokens("--completions", "bash")).toEqual(["--completions", "bash"])
   })
 })
@@ -101,4 +99,26 @@ it("Every option of the contract is known, or told to be planned.", () => {
   const contract =
     "dataset_file batch_size run_name distribution model base_url api_key max_turns num_workers resume verbose max_samples max_tokens providers_allowed providers_ignored providers_order provider_sort reasoning_effort reasoning_disabled ephemeral_system_prompt log_prefix_chars prefill_messages_file list_distributions seed sandbox image cwd samples_per_prompt timeout command_timeout max_cost reasoning_filter output_dir concurrency max_wait cpus memory network strict_toolsets"
   expect([...flags.map(({ name }) => name), ...planned].toSorted()).toEqual(contract.split(" ").toSorted())
+})
+
+describe("The command that goes on with a run", () => {
+  it("is the one that was typed, with --resume, quoted for a shell, and without secrets.", () => {
+    const typed = tokens(
+      "--dataset-file=my data/it's.jsonl",
+      "--batch_size",
+      "10",
+      "--run_name=r",
+      "--seed=-1",
+      "--verbose",
+      "--api_key=SECRET",
+      "--ephemeral_system_prompt=SECRET"
+    )
+    const command = resuming(typed)
+    expect(command).toContain("--batch_size=10")
+    expect(command).toContain("--seed=-1")
+    expect(command).toContain("my data/it'\\''s.jsonl")
+    expect(command.match(/--resume/g)?.length).toBe(1)
+    expect(resuming(tokens("--resume", "--seed=1")).match(/--resume/g)?.length).toBe(1)
+    expect(command).not.toContain("SECRET")
+  })
 })

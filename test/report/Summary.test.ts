@@ -25,7 +25,7 @@ const finished: Report = {
   sessions: 100,
   toDo: 0,
   hopeless: 0,
-      failures: new Map(),
+  failures: new Map(),
   durationSeconds: 125,
   badLines: 0,
   stopped: false
@@ -43,7 +43,7 @@ it("The summary of a finished run has its figures and its files.", () => {
     "  cost       $1.5000",
     "  duration   2m05s",
     "  data set   /data/first/trajectories.jsonl, 90 rows",
-    "  files      /data/first: statistics.json, checkpoint.json, discarded.jsonl, failures.jsonl"
+    "  files      /data/first: statistics.json, checkpoint.json, run.json, README.md, discarded.jsonl"
   ])
 })
 
@@ -56,6 +56,7 @@ it("The summary of an unfinished run has the failures by kind, what is to do, an
       prompts: 50,
       toDo: 99,
       stopped: true,
+      hopeless: 3,
       badLines: 4,
       failures: new Map([
         ["EmptyAnswer", 1],
@@ -69,6 +70,10 @@ it("The summary of an unfinished run has the failures by kind, what is to do, an
   expect(lines).toContain("  bad lines  4 of the data set skipped")
   expect(lines).toContain("  tools      none called")
   expect(lines).toContain("             2 of them for prompts that the data set no longer has, at the end")
+  expect(lines).toContain(
+    "  files      /data/first: statistics.json, checkpoint.json, run.json, README.md, failures.jsonl"
+  )
+  expect(lines).toContain("3 cannot succeed as they are: failures.jsonl says why")
   expect(lines.slice(-2)).toEqual(["", "99 still to do; go on with: batch-runner --resume"])
   expect(lines.join()).not.toContain("cost")
 })

@@ -198,7 +198,9 @@ export const sandboxed = (runner: number): ReadonlyArray<string> =>
         return ""
       }
     }
-    const mine = /^\d+$/.test(pid) && read("environ").includes(`BATCH_RUNNER_CALL=batch-runner-${runner}-`)
+    // The environment of a process that is stuck in the kernel cannot be read without waiting for it.
+    const stuck = !/^\d+$/.test(pid) || /^.*\) D /s.test(read("stat"))
+    const mine = !stuck && read("environ").includes(`BATCH_RUNNER_CALL=batch-runner-${runner}-`)
     return mine ? [read("cmdline").replaceAll("\0", " ")] : []
   })
 
