@@ -30,7 +30,12 @@ const runMain = makeRunMain(({ fiber, teardown }) => {
   const keepAlive = setInterval(() => {}, 2 ** 31 - 1)
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
-      if (signalled !== undefined) return fiber.unsafeInterruptAsFork(fiber.id())
+      if (signalled !== undefined) {
+        const code = signals[signalled]
+        // What the operating system holds up, such as a pipe that nobody writes to, must not hold us.
+        setTimeout(() => process.exit(code), 5000).unref()
+        return fiber.unsafeInterruptAsFork(fiber.id())
+      }
       signalled = signal
       process.stderr.write(
         `${signal}: no new prompts; releasing those in flight, then putting the files in order (again: stop at once)\n`

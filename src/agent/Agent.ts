@@ -80,11 +80,13 @@ const isEmpty = (answer: Answer): boolean =>
 const callTools = Effect.fnUntraced(function* (session: Session, transcript: Transcript, answer: Answer) {
   let anyValid = false
   for (const call of answer.toolCalls) {
-    yield* Effect.logDebug(`call ${call.name} ${Preview.ofText(call.arguments, session.logChars)}`)
+    yield* Effect.logDebug(
+      `call ${Preview.ofText(call.name, session.logChars)} ${Preview.ofText(call.arguments, session.logChars)}`
+    )
     const result = yield* Invoke.call(session.tools, call)
     transcript.called(call, result)
     yield* Effect.logDebug(
-      `${call.name} ${result.ok ? "gave" : "failed"}: ${Preview.ofText(result.text, session.logChars)}`
+      `${Preview.ofText(call.name, session.logChars)} ${result.ok ? "gave" : "failed"}: ${Preview.ofText(result.text, session.logChars)}`
     )
     anyValid ||= result.valid
   }

@@ -6,6 +6,9 @@ import { UsageError } from "./UsageError.ts"
 /** Options of the parser itself; they are left as they are. */
 const builtIn = new Set(["--completions"])
 
+/** Questions that are answered in place of a run, wherever they stand. */
+const asked = new Set(["--help", "-h", "--version"])
+
 const truths = new Map([
   ["true", true],
   ["1", true],
@@ -29,6 +32,7 @@ export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyAr
     const token = argv[at] ?? ""
     const [head = "", ...rest] = token.split("=")
     if (builtIn.has(head)) return Either.right(argv)
+    if (asked.has(token)) return Either.right([token])
     if (!token.startsWith("--")) {
       return bad(`unexpected ${JSON.stringify(token)}: options are written --name=value or --name value`)
     }
@@ -69,7 +73,11 @@ export const resuming = (tokens: ReadonlyArray<string>): string => {
     const value = follower?.startsWith(valueMark) ? follower.slice(valueMark.length) : undefined
     if (value !== undefined) at++
     if (option === "--resume" || option === "--api_key") continue
-    words.push(value === undefined ? option : `${option}=${withheld.has(option.slice(2)) ? "…" : quoted(value)}`)
+    words.push(
+      value === undefined
+        ? option
+        : `${option}=${withheld.has(option.slice(2)) ? "…" : quoted(value.replace(/^(https?:\/\/)[^/]*@/, "$1…@"))}`
+    )
   }
   return ["batch-runner", ...words, "--resume"].join(" ")
 }

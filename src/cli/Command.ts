@@ -38,9 +38,9 @@ export type Start<E, R> = (request: Parse.Request, resume: string) => Effect.Eff
 /** The command on these arguments; gives the exit code. A usage error is an error, shown by the caller. */
 export const run = <E, R>(argv: ReadonlyArray<string>, start: Start<E, R>) =>
   Effect.gen(function* () {
-    if (argv.some((word) => word === "--help" || word === "-h")) return yield* Effect.as(Console.log(Help.text), 0)
-    if (argv.includes("--version")) return yield* Effect.as(Console.log(version), 0)
     const tokens = yield* normalize(argv)
+    if (tokens[0] === "--help" || tokens[0] === "-h") return yield* Effect.as(Console.log(Help.text), 0)
+    if (tokens[0] === "--version") return yield* Effect.as(Console.log(version), 0)
     let code = 0
     const command = Command.make("batch-runner", options, (typed) =>
       Effect.gen(function* () {

@@ -97,6 +97,12 @@ const seekable = (path: string) =>
         detail: `--dataset_file: ${path} is a folder, a JSONL file is needed`
       })
     }
+    if (stat.isCharacterDevice() || stat.isBlockDevice()) {
+      return yield* new DatasetError({
+        reason: "Unreadable",
+        detail: `--dataset_file: ${path} is a device, a JSONL file is needed`
+      })
+    }
     const file = stat.isFile() ? given : yield* spool(path, given.createReadStream({ autoClose: false }))
     const mark = Buffer.alloc(2)
     yield* Effect.tryPromise({ try: () => file.read(mark, 0, 2, 0), catch: unreadable(path) })

@@ -47,14 +47,31 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
   }
   const encode = Wire.textEncoder(request)
   const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
-    post.right(encode(ask)).pipe(
-      Effect.matchEffect({
-        onFailure: (rejection) => Effect.flatMap(failures.rejected(rejection), Effect.fail),
-        onSuccess: (text) => Either.mapLeft(Wire.decodeText(ask, text), failures.noAnswer)
-      })
+    Either.match(
+      bounded(() => encode(ask)),
+      {
+        onLeft: () => Effect.fail(failures.tooDeep),
+        onRight: (body) =>
+          post.right(body).pipe(
+            Effect.matchEffect({
+              onFailure: (rejection) => Effect.flatMap(failures.rejected(rejection), Effect.fail),
+              onSuccess: (text) =>
+                Either.match(
+                  bounded(() => Wire.decodeText(ask, text)),
+                  {
+                    onLeft: () => Effect.fail(failures.tooDeep),
+                    onRight: Either.mapLeft(failures.noAnswer)
+                  }
+                )
+            })
+          )
+      }
     )
   return { complete }
 })
+
+/** Answers that are nested thousands of levels deep overflow whatever walks through them. */
+const bounded = <A>(walk: () => A): Either.Either<A, unknown> => Either.try(walk)
 
 /** Posts a body through the package's client and gives the text of a successful response. */
 const poster = (openai: typeof import("openai"), request: Request, fetch: Transport.Fetch) => {
@@ -152,6 +169,10 @@ const failuresOf = (request: Request, key: string) => {
     })
 
   return {
+    tooDeep: new ModelError({
+      reason: "BadRequest",
+      detail: line(`An answer of ${host} is nested too deeply to be used`)
+    }),
     /** The address or a proxy variable cannot be used. */
     address: new ModelError({
       reason: "BadRequest",

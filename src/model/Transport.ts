@@ -21,7 +21,8 @@ const replies = () => {
   class Reply extends Response {
     override readonly text: () => Promise<string>
     constructor(status: number, headers: Record<string, string>, text: string) {
-      super(null, { status, headers })
+      // No other numbers can be said to the client.
+      super(null, { status: Math.min(599, Math.max(200, status)), headers })
       this.text = () => Promise.resolve(text)
     }
   }

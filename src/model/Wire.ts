@@ -225,7 +225,7 @@ const toUsage = (usage: unknown): Usage => {
     reasoning: count(field(field(usage, "completion_tokens_details"), "reasoning_tokens")),
     cached: count(field(field(usage, "prompt_tokens_details"), "cached_tokens")),
     total: count(field(usage, "total_tokens")) || prompt + completion,
-    cost_usd: count(field(usage, "cost"))
+    cost_usd: money(field(usage, "cost"))
   }
 }
 
@@ -248,4 +248,8 @@ const field = (value: unknown, name: string): unknown => (Predicate.isRecord(val
 
 const string = (value: unknown): string => (Predicate.isString(value) ? value : "")
 
-const count = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0)
+/** A whole number of tokens, whatever an endpoint makes of it: sums of millions of them stay exact. */
+const count = (value: unknown): number => Math.min(1e9, Math.round(money(value)))
+
+const money = (value: unknown): number =>
+  typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.min(1e9, value) : 0

@@ -74,7 +74,10 @@ export const ofRow = (row: Counted, fate: "kept" | "no_reasoning" | "invalid_too
     kept: fate === "kept" ? 1 : 0,
     discardedNoReasoning: fate === "no_reasoning" ? 1 : 0,
     discardedInvalidTools: fate === "invalid_tools" ? 1 : 0,
-    tools: new Map(Object.entries(row.tool_stats).filter(([, { count }]) => count > 0)),
+    // A name that a model made up may be of any length; its row has it whole.
+    tools: new Map(
+      Object.entries(row.tool_stats).flatMap(([name, one]) => (one.count > 0 ? [[name.slice(0, 64), one]] : []))
+    ),
     turns: turns.length,
     turnsWithReasoning: turns.filter(hasReasoning).length,
     ...ofUsage(row.metadata.usage)

@@ -1,5 +1,5 @@
 /** The file system that a prompt's commands see, as arguments of bubblewrap. */
-import { readlinkSync } from "node:fs"
+import { existsSync, readlinkSync } from "node:fs"
 import { join, posix } from "node:path"
 import { children, look, type Step, type System, within } from "./System.ts"
 
@@ -92,6 +92,14 @@ const opening = (folder: string): ReadonlyArray<string> => [
 const sealed = (steps: ReadonlyArray<Step>) =>
   steps.flatMap((step) => (step._tag === "HideFolder" ? ["--remount-ro", step.at] : []))
 
+/** Parts of /proc that change the machine: read-only inside. */
+const steering = ["sys", "sysrq-trigger", "irq", "bus", "fs", "mtrr", "latency_stats", "acpi", "scsi"].map(
+  (name) => `/proc/${name}`
+)
+
+/** Parts of /proc that tell of the whole machine's memory and keys: empty inside. */
+const secretive = ["kcore", "keys", "key-users", "kmsg", "timer_list", "sched_debug"].map((name) => `/proc/${name}`)
+
 /** All that bubblewrap needs to show the system, the place's private folders, and nothing else of the host. */
 export const argv = (system: System, hidden: ReadonlyArray<Step>, place: string, cwd: Cwd): ReadonlyArray<string> => {
   const steps = [...system.steps, ...hidden]
@@ -106,6 +114,9 @@ export const argv = (system: System, hidden: ReadonlyArray<Step>, place: string,
     ...(mounted?.opened === undefined ? [] : opening(mounted.opened)),
     ...hide.flatMap(bindings),
     ...["--dev", "/dev", "--proc", "/proc"],
+    // To the kernel the commands of root's runner are root's: what steers the whole machine must not be theirs to write.
+    ...steering.filter((at) => existsSync(at)).flatMap((at) => ["--ro-bind", at, at]),
+    ...secretive.filter((at) => existsSync(at)).flatMap((at) => ["--ro-bind", "/dev/null", at]),
     ...(mounted === undefined ? [] : ["--bind", join(place, "cwd"), mounted.at]),
     ...privates.flatMap((one) => ["--bind", join(place, one.part), one.at]),
     ...[

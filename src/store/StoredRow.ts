@@ -24,7 +24,7 @@ const StoredRow = Schema.Struct({
     batch_num: Schema.optionalWith(Schema.Int, { default: () => 0 }),
     image: Text,
     cwd: Text,
-    sample: Schema.optionalWith(Schema.NonNegativeInt, { default: () => 0 }),
+    sample: Schema.optionalWith(Schema.Int.pipe(Schema.between(0, 99_999)), { default: () => 0 }),
     occurrence: Schema.optionalWith(Schema.Int, { default: () => 0 }),
     usage: Usage
   }),

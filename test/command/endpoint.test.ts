@@ -93,7 +93,7 @@ it("does not ask again what is refused for good, records it with its status, and
   expect(place.json("statistics.json")).toMatchObject({ failed: 6 })
   expect(place.json("checkpoint.json")).toMatchObject({ completed_prompts: [[6, 7]] })
   expect(ended.stdout).toMatch(/run: 2 of 8 prompts done/)
-  expect(ended.stdout).toMatch(/6 still to do; go on with: batch-runner --dataset_file=prompts\.jsonl .*--resume/)
+  expect(ended.stdout).toMatch(/6 still to do.*: batch-runner .*--dataset_file=prompts\.jsonl .*--resume$/m)
   expect(ended.stderr).not.toMatch(/^\s+at /m)
 })
 

@@ -46,7 +46,7 @@ it.for([
     expect(ended.stderr).toContain(`${signal}: no new prompts`)
     expect(ended.stderr).not.toMatch(/^\s+at /m)
     expect(ended.stdout).toContain("run: 2 of 8 prompts done, stopped early")
-    expect(ended.stdout).toMatch(/6 still to do; go on with: batch-runner .*--run_name=run --resume/)
+    expect(ended.stdout).toMatch(/6 still to do.*: batch-runner .*--run_name=run .*--resume$/m)
     expect(server.requests.length).toBe(asked)
     expect(place.rows().map((row) => row.prompt_index)).toEqual([0, 2])
     expect(place.json("checkpoint.json")).toMatchObject({

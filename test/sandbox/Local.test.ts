@@ -163,6 +163,16 @@ describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
       })
     ))
 
+  it("lets no command change what steers the whole machine", () =>
+    alone((box) =>
+      Effect.gen(function* () {
+        const script =
+          "for f in /proc/sys/kernel/core_pattern /proc/sys/vm/stat_interval; do (cat $f > /tmp/was; cat /tmp/was > $f) 2>/dev/null && echo changed $f; done; " +
+          "(: > /proc/sysrq-trigger) 2>/dev/null && echo pressed; echo end"
+        expect(yield* sh(box, script)).toBe("end\n")
+      })
+    ))
+
   it("follows links inside, never on the host's side", async () => {
     const outside = join(root, "outside.txt")
     writeFileSync(outside, "host")
