@@ -18,7 +18,7 @@ test("The catalogue holds every toolset, and every tool is known by name", () =>
 })
 
 test("A tool's schema is plain JSON Schema, as models know it", () => {
-  expect(schemas["terminal"]).toEqual({
+  expect(schemas.terminal).toEqual({
     type: "object",
     required: ["command"],
     properties: {
@@ -28,7 +28,7 @@ test("A tool's schema is plain JSON Schema, as models know it", () => {
       background: { type: "boolean", description: "true: do not wait, give a session_id for the tool process" }
     }
   })
-  expect(schemas["todo"]).toMatchObject({
+  expect(schemas.todo).toMatchObject({
     type: "object",
     required: [],
     properties: {

@@ -57,7 +57,7 @@ export const inSandbox = <A, E>(effect: Effect.Effect<A, E, Needs>): Promise<A> 
   Effect.runPromise(Effect.provide(effect, Layer.merge(place, Todo.layer)))
 
 /** A busybox to try scripts with, where the machine has one (or BUSYBOX names it). */
-export const busybox: string | undefined = [process.env["BUSYBOX"] ?? "", "/bin/busybox", "/usr/bin/busybox"].find(
+export const busybox: string | undefined = [process.env.BUSYBOX ?? "", "/bin/busybox", "/usr/bin/busybox"].find(
   (path) => path !== "" && existsSync(path)
 )
 
