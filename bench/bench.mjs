@@ -49,7 +49,7 @@ const run = (dataset, name, options) => {
 const peakHook = join(folder, "peak.mjs")
 writeFileSync(
   peakHook,
-  'process.on("exit", () => process.stderr.write(`peak-rss-mib ${Math.round(process.resourceUsage().maxRSS / 1024)}\\n`))\n'
+  `process.on("exit", () => process.stderr.write("peak-rss-mib " + Math.round(process.resourceUsage().maxRSS / 1024) + "\\n"))\n`
 )
 
 const dataset = join(folder, "prompts.jsonl")

@@ -308,7 +308,7 @@ describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
   ] as const)("leaves no process behind when the runner dies of %s (network %s)", async (signal, network) => {
     const script = join(root, "runner.mjs")
     const entry = `
-      import { Effect } from "effect"
+      import { Effect, Layer } from "effect"
       import * as Local from "./src/sandbox/Local.ts"
       import { Sandbox, Sandboxes } from "./src/sandbox/Sandbox.ts"
       const program = Effect.gen(function* () {
