@@ -1,6 +1,6 @@
-/** Builds the command (one bundle under bin/) and the library (plain modules with declarations under dist/). */
-import { execFileSync } from "node:child_process"
-import { chmodSync, rmSync } from "node:fs"
+/** Builds the command (one program and its launcher under bin/) and the library (plain modules with declarations under dist/). */
+import { execFileSync, spawnSync } from "node:child_process"
+import { chmodSync, copyFileSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
@@ -13,23 +13,24 @@ rmSync(inRoot("dist"), { recursive: true, force: true })
 
 await build({
   absWorkingDir: root,
-  entryPoints: { "batch-runner": "src/main.ts" },
-  outdir: "bin",
+  entryPoints: ["src/main.ts"],
+  outfile: "bin/program.cjs",
   bundle: true,
-  splitting: true,
-  format: "esm",
+  // What is imported when it is needed stays a part that runs when it is needed.
+  format: "cjs",
   platform: "node",
   target: "node20.19",
+  mainFields: ["module", "main"],
+  conditions: ["import"],
+  define: { "import.meta.url": "__url" },
+  banner: { js: 'const __url=require("node:url").pathToFileURL(__filename).href;' },
   minifySyntax: true,
   minifyWhitespace: true,
   keepNames: false,
   sourcemap: false,
-  logLevel: "warning",
-  // CommonJS parts of the bundle ask for Node's own modules by require.
-  banner: {
-    js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);'
-  }
+  logLevel: "warning"
 })
+copyFileSync(inRoot("scripts", "launch.mjs"), inRoot("bin", "batch-runner.js"))
 chmodSync(inRoot("bin", "batch-runner.js"), 0o755)
 
 execFileSync(
@@ -39,3 +40,16 @@ execFileSync(
     stdio: "inherit"
   }
 )
+
+// Without it the program is the same, and starts more slowly. It fits this Node on this kind of machine and is never published.
+const cache = inRoot("bin", `program.${process.version}-${process.platform}-${process.arch}.cache`)
+const compiled = spawnSync(
+  process.execPath,
+  [inRoot("scripts", "compile.mjs"), inRoot("bin", "program.cjs"), `${cache}.new`],
+  { encoding: "utf8", timeout: 60_000 }
+)
+if (compiled.status === 0) renameSync(`${cache}.new`, cache)
+else {
+  rmSync(`${cache}.new`, { force: true })
+  console.warn(`the program will start more slowly, its code was not compiled ahead: ${compiled.stderr.slice(-500)}`)
+}

@@ -1,9 +1,10 @@
 /** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
-import { Clock, Effect } from "effect"
+import { Clock, Context, Effect, Scope } from "effect"
 import * as Agent from "./agent/Agent.ts"
 import { type AttemptError, Ending, SessionTimedOut } from "./agent/Ending.ts"
 import * as Preview from "./agent/Preview.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
+import { TimeLimit } from "./agent/TimeLimit.ts"
 import { Transcript } from "./agent/Transcript.ts"
 import { Dataset } from "./dataset/Dataset.ts"
 import type { Prompt } from "./dataset/Prompt.ts"
@@ -36,7 +37,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   const transcript = new Transcript()
   const { ending, system } = yield* inSandbox(config, unit, prompt, offer, transcript)
   const now = timestamp(yield* Clock.currentTimeMillis)
-  const context: Context = {
+  const about: About = {
     config,
     unit,
     prompt,
@@ -48,14 +49,14 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
     now
   }
   const outcome =
-    ending._tag === "Broke" ? failed(context, ending.error) : judged(context, rowOf(context, ending, toolbox.toolNames))
+    ending._tag === "Broke" ? failed(about, ending.error) : judged(about, rowOf(about, ending, toolbox.toolNames))
   yield* Effect.logInfo(told(outcome, config.log_prefix_chars))
   const entry: Entry = { ...draw, place: unit.place, batch: unit.batch, outcome }
   return entry
 })
 
 /** What a row or a failure is made of. */
-interface Context {
+interface About {
   readonly config: Settings
   readonly unit: Unit
   readonly prompt: Prompt
@@ -73,8 +74,7 @@ interface Ended {
   readonly system: string
 }
 
-const broke = (error: AttemptError): Effect.Effect<Ended> =>
-  Effect.succeed({ ending: Ending.Broke({ error }), system: "" })
+const broke = (error: AttemptError): Ended => ({ ending: Ending.Broke({ error }), system: "" })
 
 /** The session in a sandbox of its own, which is gone when this ends. */
 const inSandbox = Effect.fnUntraced(function* (
@@ -85,22 +85,25 @@ const inSandbox = Effect.fnUntraced(function* (
   transcript: Transcript
 ) {
   const sandboxes = yield* Sandboxes
-  const place = sandboxes.open({
+  const limit = yield* TimeLimit
+  const spec = {
     id: `${unit.batch}-${unit.place}-${unit.sample}`,
     image: prompt.image,
     cwd: prompt.cwd || config.cwd
-  })
-  return yield* session(config, unit, prompt, offer, transcript).pipe(
-    Effect.provideServiceEffect(Todo.Todos, Todo.make),
-    Effect.provideServiceEffect(Sandbox, place),
-    Effect.scoped,
-    Effect.catchTag("SandboxError", broke),
-    Effect.timeoutTo({
-      duration: `${config.timeout} seconds`,
-      onSuccess: (ended): Effect.Effect<Ended> => Effect.succeed(ended),
-      onTimeout: () => broke(new SessionTimedOut({ seconds: config.timeout }))
-    }),
-    Effect.flatten
+  }
+  const opened = Effect.scopedWith((scope) =>
+    Effect.flatMap(Scope.extend(sandboxes.open(spec), scope), (sandbox) =>
+      Effect.flatMap(Todo.make, (todos) =>
+        Effect.provide(
+          session(config, unit, prompt, offer, transcript, sandbox.cwd),
+          Context.make(Sandbox, sandbox).pipe(Context.add(Todo.Todos, todos))
+        )
+      )
+    )
+  )
+  return yield* limit.within(
+    Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error))),
+    () => broke(new SessionTimedOut({ seconds: limit.seconds }))
   )
 })
 
@@ -109,9 +112,9 @@ const session = Effect.fnUntraced(function* (
   unit: Unit,
   prompt: Prompt,
   offer: Offer,
-  transcript: Transcript
+  transcript: Transcript,
+  cwd: string
 ) {
-  const { cwd } = yield* Sandbox
   const system = SystemPrompt.make({ cwd, tools: offer.tools.map(({ name }) => name) })
   const ending = yield* Agent.run(
     {
@@ -138,41 +141,41 @@ const opening = (config: Settings, system: string, prompt: string): ReadonlyArra
   { role: "user", content: prompt }
 ]
 
-const rowOf = (context: Context, ending: Ending, toolNames: ReadonlyArray<string>): Row => {
-  const { unit, prompt, config, transcript } = context
+const rowOf = (about: About, ending: Ending, toolNames: ReadonlyArray<string>): Row => {
+  const { unit, prompt, config, transcript } = about
   const stats = ShareGpt.toolStats(toolNames, transcript.events)
   return {
     prompt_index: unit.place,
     conversations: ShareGpt.conversation(prompt.text, transcript.events),
     metadata: {
       batch_num: unit.batch,
-      timestamp: context.now,
+      timestamp: about.now,
       model: config.model,
       image: prompt.image,
       cwd: prompt.cwd || config.cwd,
       sample: unit.sample,
-      occurrence: context.occurrence,
+      occurrence: about.occurrence,
       usage: transcript.usage
     },
     completed: ending._tag === "Finished",
     partial: ending._tag === "Cut",
     api_calls: transcript.apiCalls,
-    toolsets_used: context.toolsets,
+    toolsets_used: about.toolsets,
     tool_stats: stats,
     tool_error_counts: ShareGpt.errorCounts(stats),
-    tools: context.offer.json,
-    system: context.system,
+    tools: about.offer.json,
+    system: about.system,
     source: prompt.source
   }
 }
 
 /** A finished row, or one set aside by the quality filter. */
-const judged = ({ config }: Context, row: Row): Outcome =>
+const judged = ({ config }: About, row: Row): Outcome =>
   filtersReasoning(config) && lacksReasoning(row)
     ? Outcome.Discarded({ row: { ...row, reason: noReasoning } })
     : Outcome.Kept({ row })
 
-const failed = ({ unit, transcript, now }: Context, error: AttemptError): Outcome =>
+const failed = ({ unit, transcript, now }: About, error: AttemptError): Outcome =>
   Outcome.Failed({
     failure: {
       prompt_index: unit.place,

@@ -1,6 +1,7 @@
 /** The whole run: what is still to do, each prompt once with bounded concurrency, every outcome saved, then merged and summed up. */
-import { Clock, Effect, Exit } from "effect"
+import { Clock, Effect, Exit, FiberRef, HashMap } from "effect"
 import * as Attempt from "./Attempt.ts"
+import * as TimeLimit from "./agent/TimeLimit.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import { changes, filtersReasoning, RunConfig, recorded, type Settings } from "./RunConfig.ts"
 import { Progress } from "./report/Progress.ts"
@@ -101,25 +102,25 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
 
   // Once an outcome is safe it also counts, even when the run is stopped in between.
   const settle = (unit: Resume.Unit, entry: Entry) =>
-    store.save(entry).pipe(
-      Effect.zipRight(
-        Effect.sync(() => {
-          if (isDone(entry.outcome)) done.mark(unit.place, unit.sample)
-          tally.add(entry.outcome)
-        })
-      ),
-      Effect.uninterruptible
+    Effect.uninterruptible(
+      Effect.map(store.save(entry), () => {
+        if (isDone(entry.outcome)) done.mark(unit.place, unit.sample)
+        tally.add(entry.outcome)
+        return entry.outcome
+      })
     )
 
   const one = Effect.fnUntraced(function* (unit: Resume.Unit) {
     yield* close(batches.start(unit))
     yield* progress.started
-    yield* Attempt.run(unit).pipe(
-      Effect.annotateLogs("at", label(unit, config)),
-      Effect.tap((entry) => settle(unit, entry)),
-      Effect.onExit((exit) => progress.ended(Exit.isSuccess(exit) ? exit.value.outcome : undefined))
+    yield* logsAt(label(unit, config))
+    yield* Effect.flatMap(Attempt.run(unit), (entry) => settle(unit, entry)).pipe(
+      Effect.onExit((exit) => progress.ended(Exit.isSuccess(exit) ? exit.value : undefined))
     )
-    if (tally.warnsOfDiscards()) yield* Effect.logWarning(allDiscarded(tally.discarded))
+    if (tally.warnsOfDiscards()) {
+      yield* logsAt(undefined)
+      yield* Effect.logWarning(allDiscarded(tally.discarded))
+    }
     yield* close(batches.end(unit))
   })
 
@@ -127,8 +128,15 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
   yield* forEachOf(units, one, {
     concurrency: config.num_workers,
     onLast: Effect.suspend(() => close(batches.finish()))
-  })
+  }).pipe(Effect.provideServiceEffect(TimeLimit.TimeLimit, TimeLimit.make(config.timeout)), Effect.scoped)
 })
+
+/** Marks the log lines of this fiber, and of those that it starts, with their place: `Effect.annotateLogs` for a fiber of our own. */
+const logsAt = (label: string | undefined) =>
+  FiberRef.update(
+    FiberRef.currentLogAnnotations,
+    label === undefined ? HashMap.remove("at") : HashMap.set<string, unknown>("at", label)
+  )
 
 const label = ({ batch, place, sample }: Resume.Unit, config: Settings): string =>
   config.samples_per_prompt > 1 ? `B${batch}:P${place}:S${sample}` : `B${batch}:P${place}`

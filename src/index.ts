@@ -6,6 +6,7 @@
 export * as Attempt from "./Attempt.ts"
 export * as Agent from "./agent/Agent.ts"
 export * as Ending from "./agent/Ending.ts"
+export * as TimeLimit from "./agent/TimeLimit.ts"
 export * as ContentIndex from "./dataset/ContentIndex.ts"
 export * as ContentKey from "./dataset/ContentKey.ts"
 export * as Dataset from "./dataset/Dataset.ts"

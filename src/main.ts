@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The program: what was typed, as an exit code. Signals end a run in two steps. */
 
 import { makeRunMain } from "@effect/platform/Runtime"

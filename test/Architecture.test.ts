@@ -52,7 +52,17 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
     "store",
     "report"
   ],
-  "Pipeline.ts": ["Attempt.ts", "RunConfig.ts", "version.ts", "dataset", "tools", "store", "trajectory", "report"],
+  "Pipeline.ts": [
+    "Attempt.ts",
+    "RunConfig.ts",
+    "version.ts",
+    "dataset",
+    "agent",
+    "tools",
+    "store",
+    "trajectory",
+    "report"
+  ],
   "Attempt.ts": ["RunConfig.ts", "dataset", "sampling", "sandbox", "tools", "agent", "trajectory"],
   agent: ["model", "tools"],
   tools: ["sandbox"],

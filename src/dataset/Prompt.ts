@@ -12,7 +12,7 @@ export interface Prompt {
   readonly source: string
 }
 
-const OptionalText = Schema.optionalWith(Schema.NullOr(Schema.String), { default: () => null })
+const OptionalText = Schema.optional(Schema.NullOr(Schema.String))
 
 const Row = Schema.Struct({
   prompt: Schema.String,
@@ -22,12 +22,11 @@ const Row = Schema.Struct({
 })
 
 const own = new Set(["prompt", "image", "docker_image", "cwd"])
-const decodeJson = Schema.decodeUnknownEither(Schema.parseJson())
 const decodeRow = Schema.decodeUnknownEither(Row)
 
 /** A line of a data set, or why it cannot be used. */
 export const parse = (line: string): Either.Either<Prompt, string> => {
-  const json = decodeJson(line)
+  const json = Either.try((): unknown => JSON.parse(line))
   if (Either.isLeft(json)) return Either.left("not JSON")
   const value = json.right
   if (typeof value !== "object" || value === null || Array.isArray(value)) return Either.left("not a JSON object")

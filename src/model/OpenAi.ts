@@ -28,12 +28,14 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
   const key = apiKey === undefined ? "" : Redacted.value(apiKey)
   const failures = failuresOf(request, key)
   const transport = yield* Effect.either(
-    Transport.make(request.baseUrl, {
-      accept: "application/json",
-      "content-type": "application/json",
-      "user-agent": "batch-runner",
-      ...(key === "" ? {} : { authorization: `Bearer ${key}` })
-    })
+    Effect.flatMap(address(request.baseUrl), (url) =>
+      Transport.make(url, {
+        accept: "application/json",
+        "content-type": "application/json",
+        "user-agent": "batch-runner",
+        ...(key === "" ? {} : { authorization: `Bearer ${key}` })
+      })
+    )
   )
   if (Either.isLeft(transport)) {
     return { complete: () => Effect.fail(failures.address) }
@@ -73,9 +75,29 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
 /** Answers that are nested thousands of levels deep overflow whatever walks through them. */
 const bounded = <A>(walk: () => A): Either.Either<A, unknown> => Either.try(walk)
 
+const address = (baseUrl: string) =>
+  Effect.try(() => {
+    const url = new URL(baseUrl)
+    url.pathname = url.pathname.replace(/\/*$/, "/chat/completions")
+    return url
+  })
+
 /** Posts a body through the package's client and gives the text of a successful response. */
-const poster = (openai: typeof import("openai"), request: Request, fetch: Transport.Fetch) => {
+const poster = (openai: typeof import("openai"), request: Request, post: Transport.Post) => {
+  const { baseUrl: url, callLimit } = request
+  const timeout = Math.max(1, Math.min(2 ** 31 - 1, Math.ceil(Duration.toMillis(callLimit))))
+  const headers = new Headers()
   class Client extends openai.OpenAI {
+    // Our bodies are texts and our headers are the transport's: what the package works out anew for each call is known.
+    override buildRequest({ body, signal }: Parameters<OpenAI["buildRequest"]>[0]): ReturnType<OpenAI["buildRequest"]> {
+      const text = typeof body === "string" ? body : JSON.stringify(body)
+      return Promise.resolve({ req: { method: "POST", headers, body: text, signal: signal ?? null }, url, timeout })
+    }
+    override fetchWithTimeout(
+      ...[, init, limit]: Parameters<OpenAI["fetchWithTimeout"]>
+    ): ReturnType<OpenAI["fetchWithTimeout"]> {
+      return post(typeof init?.body === "string" ? init.body : "", init?.signal ?? null, limit)
+    }
     // The package's own keeps only what stands under `error`; other servers put their words elsewhere.
     protected override makeStatusError(
       ...[status, body, text, headers]: Parameters<OpenAI["makeStatusError"]>
@@ -85,7 +107,6 @@ const poster = (openai: typeof import("openai"), request: Request, fetch: Transp
   }
   const client = new Client({
     baseURL: request.baseUrl,
-    fetch,
     // The transport sets the key: the client never knows it.
     apiKey: "unused",
     adminAPIKey: null,
@@ -93,22 +114,17 @@ const poster = (openai: typeof import("openai"), request: Request, fetch: Transp
     project: null,
     webhookSecret: null,
     maxRetries: 0,
-    // The client's own timer spans the whole answer, as the transport reads it, and costs a tenth of `Effect.timeout`.
-    timeout: Math.max(1, Math.min(2 ** 31 - 1, Math.ceil(Duration.toMillis(request.callLimit)))),
     logLevel: "off"
   })
-  const headers = { "content-type": "application/json" }
   return (body: string): Effect.Effect<string, Rejection> =>
     Effect.tryPromise({
-      try: (signal) =>
-        client.post<unknown>("/chat/completions", { body, headers, signal }).then((text) => String(text ?? "")),
+      try: (signal) => client.post<unknown>("/chat/completions", { body, signal }).then((text) => String(text ?? "")),
       catch: (error): Rejection => {
-        if (error instanceof openai.APIConnectionTimeoutError) {
-          return { _tag: "TooLate" }
+        if (error instanceof openai.APIError && error.status !== undefined) {
+          return { _tag: "Status", status: error.status, body: error.error, header: (name) => error.headers?.get(name) }
         }
-        return error instanceof openai.APIError && error.status !== undefined
-          ? { _tag: "Status", status: error.status, body: error.error, header: (name) => error.headers?.get(name) }
-          : { _tag: "Broken", cause: reasonOf(error) }
+        const cause = reasonOf(error)
+        return cause === Transport.tooLate ? { _tag: "TooLate" } : { _tag: "Broken", cause }
       }
     })
 }

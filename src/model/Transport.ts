@@ -1,4 +1,4 @@
-/** The HTTP transport under the model's client: a `fetch` over undici's `request`, with a connection pool and limits of our own. */
+/** The HTTP transport under the model's client: whole responses over undici's dispatcher, with a connection pool and limits of our own. */
 import { promisify } from "node:util"
 import * as Zlib from "node:zlib"
 import { Effect, type Scope } from "effect"
@@ -7,11 +7,8 @@ import type * as Undici from "./Undici.ts"
 /** Bytes of one answer at most. */
 export const maxResponseBytes = 64 * 1024 * 1024
 
-/** What the client needs of the global `fetch`. */
-export type Fetch = (
-  input: string | URL | globalThis.Request,
-  init?: globalThis.RequestInit
-) => Promise<globalThis.Response>
+/** Posts a body and gives the whole response; `signal` ends it, and so does the end of `limit` milliseconds. */
+export type Post = (body: string, signal: AbortSignal | null, limit: number) => Promise<globalThis.Response>
 
 /**
  * Whole responses, body read. Their own headers are left out but for those that say when to come back: without a content type
@@ -37,21 +34,17 @@ export const isLoopback = (hostname: string): boolean =>
   /^127\.\d+\.\d+\.\d+$/.test(hostname)
 
 /**
- * A `fetch` that posts with exactly `headers`, whatever the client adds: nothing of the environment gets onto the wire.
- * Redirects are not followed. Proxy variables of the environment count, except for this machine itself. Idle connections close with the scope.
+ * Posts to `url` with exactly `headers`, whatever the client adds: nothing of the environment gets onto the wire.
+ * Redirects are not followed. Proxy variables of the environment count, except for this machine itself. Connections close with the scope.
  */
-export const make = (
-  baseUrl: string,
-  headers: Readonly<Record<string, string>>
-): Effect.Effect<Fetch, unknown, Scope.Scope> =>
+export const make = (url: URL, headers: Readonly<Record<string, string>>): Effect.Effect<Post, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const undici = yield* Effect.promise(() => import("./Undici.ts"))
-    const hostname = yield* Effect.try(() => new URL(baseUrl).hostname)
     const dispatcher = yield* Effect.acquireRelease(
-      Effect.try(() => (isLoopback(hostname) ? new undici.Agent(limits) : new undici.EnvHttpProxyAgent(limits))),
+      Effect.try(() => (isLoopback(url.hostname) ? new undici.Agent(limits) : new undici.EnvHttpProxyAgent(limits))),
       (open) => Effect.promise(() => open.destroy())
     )
-    return over(undici, dispatcher, headers)
+    return over(dispatcher, url, headers)
   })
 
 /** How long an answer may take is decided around the call, so neither its headers nor its body have a limit here. */
@@ -64,7 +57,7 @@ const limits = {
 }
 
 /**
- * A connection that failed. The client takes every error whose text speaks of time for the end of its own limit;
+ * An exchange that failed. The client takes every error whose text speaks of time for the end of its own limit;
  * the text of this one says nothing, `reason` holds what happened.
  */
 export class Lost extends Error {
@@ -75,35 +68,99 @@ export class Lost extends Error {
   }
 }
 
-const over = (
-  undici: typeof Undici,
-  dispatcher: Undici.Dispatcher,
-  headers: Readonly<Record<string, string>>
-): Fetch => {
-  const reply = replies()
-  const exchange: Fetch = async (input, init) => {
-    const response = await undici.request(input instanceof Request ? input.url : input, {
-      method: "POST",
-      headers,
-      body: typeof init?.body === "string" ? init.body : null,
-      signal: init?.signal ?? null,
-      dispatcher
-    })
-    const encoding = response.headers["content-encoding"]
-    const text =
-      encoding === undefined || encoding === "identity"
-        ? await response.body.text()
-        : await inflate(String(encoding), await response.body.bytes())
-    return reply(response.statusCode, response.statusCode === 200 ? {} : kept(response.headers), text)
-  }
-  return (input, init) =>
-    exchange(input, init).catch((error: unknown) =>
-      // What the client aborts itself, by its limit or for an interrupted call, it must see as it is.
-      Promise.reject(init?.signal?.aborted ? error : new Lost(error))
-    )
+/** The time for an answer is over. */
+export const tooLate: unique symbol = Symbol("too late")
+
+type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+
+interface Received {
+  readonly status: number
+  readonly headers: Headers
+  readonly bytes: Buffer
 }
 
-const kept = (headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>): Record<string, string> =>
+/** Collects one response; undici's own `request` makes a stream of it, which costs half as much again as the exchange itself. */
+class Exchange implements Undici.Dispatcher.DispatchHandler {
+  private readonly settle: (end: Received | Lost) => void
+  private connection: Undici.Dispatcher.DispatchController | undefined
+  private status = 0
+  private headers: Headers = {}
+  private chunks: Array<Buffer> = []
+  private over = false
+
+  constructor(settle: (end: Received | Lost) => void) {
+    this.settle = settle
+  }
+
+  /** Gives up: the request is taken back, wherever it is. */
+  end(reason: unknown): void {
+    if (this.over) return
+    this.over = true
+    this.settle(new Lost(reason))
+    this.connection?.abort(new Error("given up"))
+  }
+
+  onRequestStart(connection: Undici.Dispatcher.DispatchController): void {
+    this.connection = connection
+    if (this.over) connection.abort(new Error("given up"))
+  }
+
+  onResponseStart(_: Undici.Dispatcher.DispatchController, status: number, headers: Headers): void {
+    this.status = status
+    this.headers = headers
+    this.chunks = []
+  }
+
+  onResponseData(_: Undici.Dispatcher.DispatchController, chunk: Buffer): void {
+    this.chunks.push(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (this.over) return
+    this.over = true
+    const [only, ...more] = this.chunks
+    const bytes = only !== undefined && more.length === 0 ? only : Buffer.concat(this.chunks)
+    this.settle({ status: this.status, headers: this.headers, bytes })
+  }
+
+  onResponseError(_: Undici.Dispatcher.DispatchController, error: unknown): void {
+    this.end(error)
+  }
+}
+
+const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<string, string>>): Post => {
+  const reply = replies()
+  const to = { origin: url.origin, path: `${url.pathname}${url.search}`, method: "POST", headers: { ...headers } }
+  const exchange = (body: string, signal: AbortSignal | null, limit: number) =>
+    new Promise<Received>((resolve, reject) => {
+      const whole = new Exchange((end) => {
+        clearTimeout(timer)
+        signal?.removeEventListener("abort", aborted)
+        if (end instanceof Lost) reject(end)
+        else resolve(end)
+      })
+      const aborted = () => whole.end(signal?.reason)
+      const timer = setTimeout(() => whole.end(tooLate), limit)
+      signal?.addEventListener("abort", aborted)
+      dispatcher.dispatch({ ...to, body }, whole)
+    })
+  return (body, signal, limit) =>
+    exchange(body, signal, limit).then(({ status, headers: given, bytes }) => {
+      const encoding = given["content-encoding"]
+      const header = status === 200 ? {} : kept(given)
+      return encoding === undefined || encoding === "identity"
+        ? reply(status, header, textOf(bytes))
+        : inflate(String(encoding), bytes).then(
+            (inflated) => reply(status, header, textOf(inflated)),
+            (error: unknown) => Promise.reject(new Lost(error))
+          )
+    })
+}
+
+/** UTF-8 without the mark that some servers put in front. */
+const textOf = (bytes: Buffer): string => bytes.toString("utf8", bytes[0] === 0xef && bytes[1] === 0xbb ? 3 : 0)
+
+const kept = (headers: Headers): Record<string, string> =>
   Object.fromEntries(
     ["retry-after", "retry-after-ms", "location"].flatMap((name) => {
       const value = headers[name]
@@ -114,16 +171,16 @@ const kept = (headers: Readonly<Record<string, string | ReadonlyArray<string> | 
 const limit = { maxOutputLength: maxResponseBytes }
 
 /** Some servers compress without being asked to. */
-const inflate = async (encoding: string, bytes: Uint8Array): Promise<string> => {
+const inflate = (encoding: string, bytes: Buffer): Promise<Buffer> => {
   switch (encoding.toLowerCase()) {
     case "gzip":
     case "x-gzip":
-      return String(await promisify(Zlib.gunzip)(bytes, limit))
+      return promisify(Zlib.gunzip)(bytes, limit)
     case "deflate":
-      return String(await promisify(Zlib.inflate)(bytes, limit))
+      return promisify(Zlib.inflate)(bytes, limit)
     case "br":
-      return String(await promisify(Zlib.brotliDecompress)(bytes, limit))
+      return promisify(Zlib.brotliDecompress)(bytes, limit)
     default:
-      return ""
+      return Promise.resolve(Buffer.alloc(0))
   }
 }

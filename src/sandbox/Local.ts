@@ -120,9 +120,12 @@ const noImage = (spec: SandboxSpec) =>
 
 /** A session that is put together with its first call: most of what a prompt without tool calls would pay for it. */
 const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const scope = yield* Effect.scope
-    const session = yield* Effect.cached(Scope.extend(Session.make(kind), scope))
+  Effect.map(Effect.scope, (scope) => {
+    let made: Effect.Effect<SandboxService> | undefined
+    const session = Effect.suspend(() => {
+      if (made !== undefined) return made
+      return Effect.flatMap(Effect.cached(Scope.extend(Session.make(kind), scope)), (once) => (made ??= once))
+    })
     return {
       cwd: kind.cwd,
       exec: (command, options) => Effect.flatMap(session, (made) => made.exec(command, options)),

@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { Clock, Duration, Effect, Layer, Queue, Ref } from "effect"
 import type { Defaults } from "../dataset/ContentKey.ts"
-import { encodeLine } from "../trajectory/Trajectory.ts"
+import { encodeLine, rowEncoder } from "../trajectory/Trajectory.ts"
 import { Books } from "./Books.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import { makeFolder, replace, replaceWith, storeError } from "./Disk.ts"
@@ -52,8 +52,6 @@ const pathOf = (folder: string, entry: Entry): string => {
   }
 }
 
-const lineOf = ({ outcome }: Entry): string => encodeLine(outcome._tag === "Failed" ? outcome.failure : outcome.row)
-
 const writeMerged = (folder: string, books: Books): Effect.Effect<Merge.Merged, StoreError> => {
   const { ledger } = books
   const order = Merge.order(ledger)
@@ -84,6 +82,9 @@ const make = (options: Options) =>
     const books = new Books(options.toolNames)
     const nextBatch = yield* Scan.run(folder, books, options.defaults)
     const writer = yield* Writer.make
+    const encodeRow = rowEncoder()
+    const lineOf = ({ outcome }: Entry): string =>
+      outcome._tag === "Failed" ? encodeLine(outcome.failure) : encodeRow(outcome.row)
     const current = yield* Ref.make<ReadonlyArray<SessionRecord>>(sessions)
 
     const record = (session: SessionRecord) =>

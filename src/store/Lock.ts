@@ -1,5 +1,6 @@
 /** One process at a time works on a run folder: a lock file that names its owner, and that outlives no owner. */
 
+import { hash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { link, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises"
 import { hostname } from "node:os"
@@ -61,37 +62,47 @@ const busy = (folder: string, owner: Owner) =>
 const attempt = <A>(path: string, run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: storeError(path) })
 const tolerant = <A>(run: () => Promise<A>) => Effect.option(Effect.tryPromise(run))
 
-/** Puts our name on the lock, if nobody else's is there. */
-const claim = (path: string, mine: string) => tolerant(() => link(mine, path)).pipe(Effect.map(Option.isSome))
+const textOf = (path: string) =>
+  Effect.map(
+    tolerant(() => readFile(path, "utf8")),
+    Option.getOrUndefined
+  )
 
-/** Takes a dead owner's lock away; one that changed hands in between is put back. */
-const clear = Effect.fn("Lock.clear")(function* (path: string, dead: string, aside: string) {
-  const moved = yield* tolerant(() => rename(path, aside))
-  if (Option.isNone(moved)) return
-  const text = yield* tolerant(() => readFile(aside, "utf8"))
-  if (Option.getOrElse(text, () => "") !== dead) yield* tolerant(() => link(aside, path))
-  yield* tolerant(() => rm(aside, { force: true }))
-})
+/** How an attempt at a lock ended: it is ours, a living owner has it, or it changed hands meanwhile. */
+type Taken = "Ours" | "Moved" | Owner
+
+/**
+ * Puts our name on `path`. A lock is given up by nobody but its owner, so a dead one is replaced in place, by one alone: by who
+ * holds the lock on taking over from that very owner. No other owner can bear the same name, so who comes late finds it changed.
+ */
+const take = (path: string, mine: string): Effect.Effect<Taken> =>
+  Effect.gen(function* () {
+    if (Option.isSome(yield* tolerant(() => link(mine, path)))) return "Ours"
+    const text = yield* textOf(path)
+    const seen = yield* tolerant(() => stat(path))
+    if (text === undefined || Option.isNone(seen)) return "Moved"
+    const owner = decodeOwner(text)
+    const quietFor = (yield* Clock.currentTimeMillis) - seen.value.mtimeMs
+    if (Option.isSome(owner) && isAlive(owner.value, quietFor)) return owner.value
+    const over = `${path}.${hash("sha1", text).slice(0, 8)}`
+    if ((yield* take(over, mine)) !== "Ours") return "Moved"
+    if ((yield* textOf(path)) === text && Option.isSome(yield* tolerant(() => rename(over, path)))) return "Ours"
+    yield* tolerant(() => rm(over, { force: true }))
+    return "Moved"
+  })
 
 const acquire = Effect.fn("Lock.acquire")(function* (folder: string) {
   const path = join(folder, ".lock")
   const mine = join(folder, `.lock.${process.pid}.${yield* Clock.currentTimeNanos}`)
   yield* attempt(path, () => writeFile(mine, encodeOwner(self())))
-  for (let tries = 0; tries < 20; tries++) {
-    if (yield* claim(path, mine)) return { path, mine }
-    const text = Option.getOrElse(yield* tolerant(() => readFile(path, "utf8")), () => "")
-    const age = Option.match(yield* tolerant(() => stat(path)), {
-      onNone: () => silence,
-      onSome: (found) => found.mtimeMs
-    })
-    const owner = decodeOwner(text)
-    if (Option.isSome(owner) && isAlive(owner.value, (yield* Clock.currentTimeMillis) - age)) {
-      yield* tolerant(() => rm(mine, { force: true }))
-      return yield* busy(folder, owner.value)
-    }
-    yield* clear(path, text, `${mine}.dead`)
+  const removeMine = tolerant(() => rm(mine, { force: true }))
+  for (let tries = 0; tries < 100; tries++) {
+    const taken = yield* take(path, mine)
+    if (taken === "Ours") return { path, mine }
+    if (taken !== "Moved") return yield* Effect.zipRight(removeMine, busy(folder, taken))
+    yield* Effect.sleep("20 millis")
   }
-  yield* tolerant(() => rm(mine, { force: true }))
+  yield* removeMine
   return yield* new StoreError({
     reason: "Busy",
     detail: `${path} changes hands all the time; remove it and try again`

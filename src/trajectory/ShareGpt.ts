@@ -37,18 +37,24 @@ const none: ToolCount = { count: 0, success: 0, failure: 0 }
 
 /** Calls by tool: every name of `known`, zeros included, then any name that the model made up. */
 export const toolStats = (known: ReadonlyArray<string>, events: ReadonlyArray<Event>): Record<string, ToolCount> => {
-  const stats = new Map(known.map((name) => [name, none]))
+  const calls = new Map<string, ToolCount>()
   for (const event of events) {
     if (event._tag === "Answered") continue
-    const { count, success, failure } = stats.get(event.call.name) ?? none
+    const { count, success, failure } = calls.get(event.call.name) ?? none
     const { ok } = event.result
-    stats.set(event.call.name, {
+    calls.set(event.call.name, {
       count: count + 1,
       success: success + (ok ? 1 : 0),
       failure: failure + (ok ? 0 : 1)
     })
   }
-  return Object.fromEntries(stats)
+  const stats: Record<string, ToolCount> = {}
+  for (const name of known) {
+    stats[name] = calls.get(name) ?? none
+    calls.delete(name)
+  }
+  // Names that are not our own may be any, `__proto__` too.
+  return calls.size === 0 ? stats : { ...stats, ...Object.fromEntries(calls) }
 }
 
 /** Failures by tool, in the same order. */

@@ -46,19 +46,42 @@ describe("The lock of a run folder", () => {
       expect(yield* hold(folder)).toBe("held")
     })
   )
-  it.scopedLive("is had by one of many that come at once.", () =>
-    Effect.gen(function* () {
-      const folder = yield* lock("garbage")
-      const all = yield* Effect.forEach(
-        Array.from({ length: 12 }),
+  it.scopedLive(
+    "is had by one of many that come at once, also when they find a dead one's.",
+    () =>
+      Effect.forEach(
+        Array.from({ length: 40 }),
         () =>
-          Effect.scoped(Effect.as(Effect.zipRight(Lock.hold(folder), Effect.sleep("500 millis")), true)).pipe(
-            Effect.catchTag("StoreError", () => Effect.succeed(false))
-          ),
-        { concurrency: "unbounded" }
-      )
-      expect(all.filter((held) => held).length).toBe(1)
-    })
+          Effect.gen(function* () {
+            const folder = yield* lock({ pid: 2 ** 22 + 1, started: "1", host: hostname(), boot })
+            let answers = 0
+            // Who has it lets go of it when all others have their answer.
+            const contenders = 12
+            const allAnswered = Effect.repeat(Effect.sleep("5 millis"), { until: () => answers === contenders })
+            const all = yield* Effect.forEach(
+              Array.from({ length: contenders }),
+              () =>
+                Effect.zipRight(
+                  Lock.hold(folder),
+                  Effect.suspend(() => {
+                    answers++
+                    return Effect.as(allAnswered, "held")
+                  })
+                ).pipe(
+                  Effect.scoped,
+                  Effect.catchTag("StoreError", ({ reason }) => {
+                    answers++
+                    return Effect.succeed(reason)
+                  })
+                ),
+              { concurrency: "unbounded" }
+            )
+            expect(all.toSorted()).toEqual([...Array.from({ length: contenders - 1 }, () => "Busy"), "held"])
+            expect(readdirSync(folder)).toEqual([])
+          }),
+        { discard: true }
+      ),
+    60_000
   )
   it.scopedLive("of another living process is respected, however old.", () =>
     Effect.gen(function* () {

@@ -1,7 +1,7 @@
 /** A row is one line that any reader of JSON takes, with the same keys and types whatever the session was like. */
 import { FastCheck as fc, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { encodeLine, Row, timestamp } from "../../src/trajectory/Trajectory.ts"
+import { encodeLine, Row, rowEncoder, timestamp } from "../../src/trajectory/Trajectory.ts"
 import * as Rows from "../support/Rows.ts"
 
 /** What a value becomes when every text in it is well-formed. */
@@ -66,6 +66,20 @@ describe("A line", () => {
 })
 
 describe("A row", () => {
+  it("is the same line whether its tools were written before or not.", () => {
+    const encode = rowEncoder()
+    fc.assert(
+      fc.property(
+        text,
+        text,
+        fc.constantFrom("[]", "\ud800\u2028", '[{"name":"terminal"}]'),
+        (prompt, source, tools) => {
+          const row = { ...Rows.row({ prompt }), source, tools, reason: "last" }
+          expect(encode(row)).toBe(encodeLine(row))
+        }
+      )
+    )
+  })
   it("is what its schema says.", () => {
     expect(Schema.is(Row)(JSON.parse(encodeLine(Rows.row({ prompt: "x" }))))).toBe(true)
   })
