@@ -8,6 +8,7 @@ import { Script } from "node:vm"
 
 const [filename, cache] = process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), "batch-runner-build-"))
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
 const dataset = join(folder, "prompts.jsonl")
 writeFileSync(
   dataset,
@@ -48,6 +49,5 @@ process.on("exit", () => {
   // V8 trusts what it reads: half a file must never be taken for a whole one.
   fsyncSync(file)
   closeSync(file)
-  rmSync(folder, { recursive: true, force: true })
 })
 script.runInThisContext()(createRequire(filename), filename)

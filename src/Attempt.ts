@@ -198,5 +198,5 @@ const told = (outcome: Outcome, chars: number): string => {
   const last = row.conversations.at(-1)?.value.replace(/^<think>.*?<\/think>\n/s, "") ?? ""
   const calls = Object.values(row.tool_stats).reduce((sum, { count }) => sum + count, 0)
   const manner = row.completed ? "" : row.partial ? ", cut short" : ", out of turns"
-  return `${outcome._tag === "Kept" ? "kept" : "discarded, no reasoning"}${manner}: ${row.api_calls} answers, ${calls} calls: ${Preview.ofText(last, chars)}`
+  return `${outcome._tag === "Kept" ? "kept" : "discarded, no reasoning"}${manner}: ${Preview.counted(row.api_calls, "answer")}, ${Preview.counted(calls, "call")}: ${Preview.ofText(last, chars)}`
 }

@@ -1,6 +1,7 @@
 /** The whole run: what is still to do, each prompt once with bounded concurrency, every outcome saved, then merged and summed up. */
 import { Clock, Effect, Exit, FiberRef, HashMap } from "effect"
 import * as Attempt from "./Attempt.ts"
+import * as Preview from "./agent/Preview.ts"
 import * as TimeLimit from "./agent/TimeLimit.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import { changes, filtersReasoning, RunConfig, recorded, type Settings } from "./RunConfig.ts"
@@ -84,7 +85,7 @@ const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Don
     yield* Effect.logWarning(`settings differ from the last session: ${differences.join("; ")}`)
   if (!filtersReasoning(config)) yield* Effect.logInfo("the reasoning filter is off: rows without reasoning are kept")
   const total = dataset.index.size * config.samples_per_prompt
-  const doing = `${dataset.index.size} prompts${config.samples_per_prompt > 1 ? ` × ${config.samples_per_prompt} samples` : ""}`
+  const doing = `${Preview.counted(dataset.index.size, "prompt")}${config.samples_per_prompt > 1 ? ` × ${config.samples_per_prompt} samples` : ""}`
   yield* Effect.logInfo(
     done.count === 0
       ? `${doing}, ${config.num_workers} at a time, into ${store.location}`

@@ -17,3 +17,6 @@ export const ofAnswer = (answer: Answer, chars: number): string => {
   const text = ofText(answer.content || answer.reasoning, chars)
   return calls === "" ? text : `${text} [calls ${ofText(calls, chars)}]`
 }
+
+/** A number of things: `1 call`, `2 calls`. */
+export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? "" : "s"}`

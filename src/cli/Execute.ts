@@ -45,8 +45,12 @@ const run = Effect.fn("Execute.run")(function* (request: Request, resume: string
     yield* Console.log(Summary.render(report, resume))
     return report.toDo === 0 ? exitCode.done : exitCode.unfinished
   })
-  return yield* birth(request).pipe(
+  // A run that is stopped before its parts are together has nothing to put in order.
+  const stopped = Effect.flatMap(Deferred.await(stop), () => Effect.interrupt)
+  return yield* Effect.flatMap(birth(request), Layer.build).pipe(
+    Effect.raceFirst(stopped),
     Effect.flatMap((parts) => Effect.provide(pipeline, parts)),
+    Effect.scoped,
     Effect.catchAll((error) =>
       Effect.as(Console.error(`batch-runner: ${error.message}`), begun ? exitCode.unfinished : exitCode.notStarted)
     )

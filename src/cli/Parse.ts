@@ -93,7 +93,7 @@ const sandbox = (typed: Typed): Read<RunConfig.Settings["sandbox"]> =>
         )
   )
 
-const decodePrefill = Schema.decodeUnknownEither(Schema.parseJson(Schema.Array(RunConfig.PrefillMessage)))
+const decodePrefill = Schema.decodeUnknownEither(Schema.Array(RunConfig.PrefillMessage))
 
 const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> => {
   const path = filled(typed, "prefill_messages_file")
@@ -104,8 +104,14 @@ const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> => 
     try: () => readFileSync(path, "utf8").replace(/^\uFEFF/, ""),
     catch: () => bad("prefill_messages_file", path, "a file that can be read")
   })
-  return Either.flatMap(content, (json) =>
-    Either.mapLeft(decodePrefill(json), (error) => {
+  const json = Either.flatMap(content, (text) =>
+    Either.try({
+      try: (): unknown => JSON.parse(text),
+      catch: () => new UsageError({ detail: `--prefill_messages_file: ${path} is not JSON, allowed: ${shape}` })
+    })
+  )
+  return Either.flatMap(json, (value) =>
+    Either.mapLeft(decodePrefill(value), (error) => {
       const issue = ParseResult.ArrayFormatter.formatErrorSync(error)[0]
       const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")}: ${issue.message})`
       return new UsageError({ detail: `--prefill_messages_file: ${path} does not fit${where}, allowed: ${shape}` })

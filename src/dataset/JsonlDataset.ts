@@ -1,14 +1,13 @@
 /** A data set in a JSONL file: one pass makes its index, later each prompt is read from its place in the file. */
-import { readSync, rmSync } from "node:fs"
-import { type FileHandle, mkdtemp, open } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { Effect, Either, Layer, type Scope } from "effect"
+import { readSync } from "node:fs"
+import type { FileHandle } from "node:fs/promises"
+import { Effect, Either, Layer } from "effect"
 import { ContentIndex } from "./ContentIndex.ts"
 import * as ContentKey from "./ContentKey.ts"
 import { type BadLine, Dataset, DatasetError, type DatasetService } from "./Dataset.ts"
 import * as Lines from "./Lines.ts"
 import * as Prompt from "./Prompt.ts"
+import { seekable, unreadable } from "./Source.ts"
 
 const badLinesKept = 20
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false })
@@ -48,67 +47,6 @@ const take = (found: Found, { maxSamples, defaults }: Options, line: Lines.Line)
   return maxSamples === undefined || found.index.size < maxSamples
 }
 
-const unreadable = (path: string) => (cause: unknown) => {
-  const text = cause instanceof Error ? cause.message : String(cause)
-  const missing = text.startsWith("ENOENT")
-  return new DatasetError({
-    reason: missing ? "NotFound" : "Unreadable",
-    detail: missing
-      ? `--dataset_file: there is no file ${path}`
-      : `--dataset_file: ${path} cannot be read: ${text.replace(/\s+/g, " ")}`
-  })
-}
-
-const openFile = (path: string, flags: string): Effect.Effect<FileHandle, DatasetError, Scope.Scope> =>
-  Effect.acquireRelease(Effect.tryPromise({ try: () => open(path, flags), catch: unreadable(path) }), (file) =>
-    Effect.promise(() => file.close())
-  )
-
-/** A scratch file that is gone from the file system already and lives as long as it is open. */
-const scratchFile = Effect.gen(function* () {
-  const folder = yield* Effect.acquireRelease(
-    Effect.tryPromise({ try: () => mkdtemp(join(tmpdir(), "batch-runner-dataset-")), catch: unreadable(tmpdir()) }),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-  )
-  return yield* openFile(join(folder, "rows.jsonl"), "w+")
-})
-
-/** Copies what can be read only once to a scratch file. */
-const spool = (path: string, chunks: AsyncIterable<Buffer>) =>
-  Effect.gen(function* () {
-    const scratch = yield* scratchFile
-    yield* Effect.tryPromise({
-      try: async () => {
-        for await (const chunk of chunks) await scratch.appendFile(chunk)
-      },
-      catch: unreadable(path)
-    })
-    return scratch
-  })
-
-/** The file's text where any part of it can be read at any time: a pipe is copied, gzip is unpacked. */
-const seekable = (path: string) =>
-  Effect.gen(function* () {
-    const given = yield* openFile(path, "r")
-    const stat = yield* Effect.tryPromise({ try: () => given.stat(), catch: unreadable(path) })
-    if (stat.isDirectory()) {
-      return yield* new DatasetError({
-        reason: "Unreadable",
-        detail: `--dataset_file: ${path} is a folder, a JSONL file is needed`
-      })
-    }
-    if (stat.isCharacterDevice() || stat.isBlockDevice()) {
-      return yield* new DatasetError({
-        reason: "Unreadable",
-        detail: `--dataset_file: ${path} is a device, a JSONL file is needed`
-      })
-    }
-    const file = stat.isFile() ? given : yield* spool(path, given.createReadStream({ autoClose: false }))
-    const mark = Buffer.alloc(2)
-    yield* Effect.tryPromise({ try: () => file.read(mark, 0, 2, 0), catch: unreadable(path) })
-    return mark[0] === 0x1f && mark[1] === 0x8b ? yield* spool(path, Lines.contents(file, true)) : file
-  })
-
 const nothingFound = (path: string, found: Found): DatasetError => {
   const first = found.bad[0]
   return new DatasetError({
@@ -127,7 +65,7 @@ const make = (options: Options) =>
     const file = yield* seekable(path)
     const found: Found = { index: new ContentIndex(), bad: [], badCount: 0, firstImageLine: 0 }
     yield* Effect.tryPromise({
-      try: () => Lines.scan(Lines.contents(file, false), (line) => take(found, options, line)),
+      try: (signal) => Lines.scan(Lines.contents(file, false), (line) => !signal.aborted && take(found, options, line)),
       catch: unreadable(path)
     })
     if (found.index.size === 0) return yield* nothingFound(path, found)

@@ -46,7 +46,7 @@ export class ScriptError extends Schema.TaggedError<ScriptError>()("ScriptError"
   detail: Schema.String
 }) {
   override get message(): string {
-    return `The script ${this.path} ${this.detail}`
+    return `--model=scripted: the script ${this.path} ${this.detail}`
   }
 }
 

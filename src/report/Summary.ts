@@ -17,7 +17,7 @@ export const render = (report: Report, resume: string): string => {
     row("tokens", tokens(report)),
     ...(sums.costUsd > 0 ? [row("cost", `$${sums.costUsd.toFixed(4)}`)] : []),
     row("duration", duration(report.durationSeconds)),
-    row("data set", `${report.location}/trajectories.jsonl, ${merged.rows} rows`),
+    row("data set", `${report.location}/trajectories.jsonl, ${merged.rows} ${merged.rows === 1 ? "row" : "rows"}`),
     ...(merged.strays > 0
       ? [row("", `${merged.strays} of them for prompts that the data set no longer has, at the end`)]
       : []),
@@ -55,7 +55,7 @@ const tools = ({ sums }: Report): ReadonlyArray<string> => {
   return used.map(([name, { count, success }], at) =>
     row(
       at === 0 ? "tools" : "",
-      `${name.slice(0, 60).padEnd(Math.min(width, 60))} ${String(count).padStart(6)} calls, ${percent(success, count)} % ok`
+      `${name.slice(0, 60).padEnd(Math.min(width, 60))} ${String(count).padStart(6)} ${count === 1 ? "call" : "calls"}, ${percent(success, count)} % ok`
     )
   )
 }

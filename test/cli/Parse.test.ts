@@ -194,7 +194,7 @@ describe("The prefill file", () => {
       ] as const) {
         const message = complaint({ prefill_messages_file: yield* prefill(content) })
         expect(message).toMatch(
-          /^--prefill_messages_file: \S+ does not fit[^\n]*, allowed: a JSON array of \{"role": [^\n]*$/
+          /^--prefill_messages_file: \S+ (?:does not fit|is not JSON)[^\n]*, allowed: a JSON array of \{"role": [^\n]*$/
         )
         expect(message).toContain(where)
       }

@@ -73,7 +73,7 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
   [
     "a prefill that is no JSON",
     { prefill_messages_file: "empty.jsonl" },
-    /--prefill_messages_file: empty\.jsonl does not fit/
+    /--prefill_messages_file: empty\.jsonl is not JSON/
   ],
   ["a missing script", { model: "scripted:none.json" }, /script none\.json does not exist/],
   ["a malformed script", { model: "scripted:bad.json" }, /script bad\.json does not fit/],

@@ -1,5 +1,6 @@
 /** Interrupted: the first signal puts the files in order, the second ends at once, and no sandbox outlives either. */
-import { readdirSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { existsSync, readdirSync } from "node:fs"
 import { expect, it } from "vitest"
 import { sandboxed, sleep, until, Workplace } from "../support/Command.ts"
 import { final, promptOf, runs, serve, turnOf } from "../support/Talk.ts"
@@ -94,6 +95,20 @@ it("does not wait for a model that does not answer", async () => {
   expect((await running.ended).code).toBe(130)
   expect(performance.now() - before).toBeLessThan(3000)
   expect(place.rows()).toEqual([])
+})
+
+it("does not wait for a data set that never comes, and leaves nothing behind", async () => {
+  const place = new Workplace()
+  execFileSync("mkfifo", [place.path("prompts.jsonl")])
+  const running = place.begin(await serve(() => final()))
+  await sleep(1500)
+  const before = performance.now()
+  running.kill("SIGINT")
+  const ended = await running.ended
+  expect(performance.now() - before).toBeLessThan(1500)
+  expect(ended).toMatchObject({ code: 130, signal: null, stdout: "" })
+  expect(existsSync(place.path("data"))).toBe(false)
+  expect(readdirSync(place.tmp)).toEqual([])
 })
 
 it("obeys a signal that comes while it starts", async () => {

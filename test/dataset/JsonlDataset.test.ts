@@ -214,6 +214,10 @@ describe("A data set that cannot be used", () => {
         "Unreadable",
         `--dataset_file: ${folder} is a folder, a JSONL file is needed`
       ])
+      expect(yield* open("/dev/zero")).toEqual([
+        "Unreadable",
+        "--dataset_file: /dev/zero is a device, a JSONL file is needed"
+      ])
       expect((yield* refusal(""))[1]).toMatch(/is empty; it needs one JSON object a line, \{"prompt": "…"\}$/)
       expect((yield* refusal("\n \n"))[0]).toBe("NoPrompts")
       expect((yield* refusal('\n{"text":1}\nx\n'))[1]).toMatch(/has no usable line \(2 bad; line 2: no "prompt"\)/)

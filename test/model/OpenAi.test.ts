@@ -182,6 +182,7 @@ describe("A failure", () => {
     [500, "Overloaded", true],
     [503, "Overloaded", true],
     [529, "Overloaded", true],
+    [599, "Overloaded", true],
     [401, "Refused", false],
     [402, "Refused", false],
     [403, "Refused", false],
@@ -192,6 +193,10 @@ describe("A failure", () => {
     const error = await failure(Server.error(status, "the upstream timed out"))
     expect([error.reason, error.transient, error.status]).toEqual([reason, transient, status])
     expect(error.message).toMatch(new RegExp(`^HTTP ${status} from 127.0.0.1:\\d+: the upstream timed out$`))
+  })
+  it("of a status that HTTP does not know is one all the same.", async () => {
+    const error = await failure(Server.error(999, "odd"))
+    expect([error.reason, error.transient]).toEqual(["Overloaded", true])
   })
   it.each([
     ['{"detail": "Not here"}', "Not here"],

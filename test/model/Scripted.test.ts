@@ -72,9 +72,9 @@ describe("A script", () => {
     expect(answer.content).toBe("Hi")
   })
   it.each([
-    ["{nonsense", /^The script \/\S+ is not JSON: /],
-    ["[]", /^The script \/\S+ does not fit at its top: /],
-    [{ default: [{ content: 7 }] }, /^The script \/\S+ does not fit at default\.0\.content: /],
+    ["{nonsense", /^--model=scripted: the script \/\S+ is not JSON: /],
+    ["[]", /^--model=scripted: the script \/\S+ does not fit at its top: /],
+    [{ default: [{ content: 7 }] }, /^--model=scripted: the script \/\S+ does not fit at default\.0\.content: /],
     [
       { prompts: { a: [{ tool_calls: [{ arguments: {} }] }] } },
       /does not fit at prompts\.a\.0\.tool_calls\.0\.name: is missing/
@@ -87,7 +87,7 @@ describe("A script", () => {
   })
   it("that is missing is told in one line.", async () => {
     const error = await Effect.runPromise(Effect.flip(complete("/no/such.json")))
-    expect([error._tag, error.message]).toEqual(["ScriptError", "The script /no/such.json does not exist"])
+    expect([error._tag, error.message]).toEqual(["ScriptError", "--model=scripted: the script /no/such.json does not exist"])
   })
 })
 

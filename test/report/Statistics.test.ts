@@ -34,6 +34,10 @@ const frame: Statistics.Frame = {
 }
 
 describe("Statistics", () => {
+  it("know a made-up tool by the first 64 characters of its name.", () => {
+    const { tools } = Statistics.ofRow(Rows.row({ prompt: "x", calls: { ["f".repeat(100_000)]: 2 } }), "invalid_tools")
+    expect([...tools].flatMap(([name, { count }]) => (count > 0 ? [[name, count]] : []))).toEqual([["f".repeat(64), 2]])
+  })
   it("are the same in any order and any grouping, and nothing adds nothing.", () => {
     fc.assert(
       fc.property(fc.array(figures, { maxLength: 8 }), fc.nat(8), (all, at) => {

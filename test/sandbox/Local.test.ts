@@ -173,6 +173,17 @@ describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
       })
     ))
 
+  it("ends a command that has made more than a thousand processes with everything else inside, and goes on anew", () =>
+    alone((box) =>
+      Effect.gen(function* () {
+        yield* sh(box, "echo kept > file")
+        const made = yield* box.exec("for i in $(seq 1050); do sleep 7603 & done; echo made; wait", { timeout: 8 })
+        expect(made).toMatchObject({ _tag: "TimedOut" })
+        expect(processes("sleep\x007603")).toEqual([])
+        expect(yield* sh(box, "cat file; cat /proc/*/cmdline | tr '\\0' ' ' | grep -c '[s]leep 7603'")).toBe("kept\n0")
+      })
+    ))
+
   it("follows links inside, never on the host's side", async () => {
     const outside = join(root, "outside.txt")
     writeFileSync(outside, "host")
