@@ -17,7 +17,7 @@ import type { Entry } from "./store/Store.ts"
 import * as Todo from "./tools/Todo.ts"
 import { type Offer, Toolbox } from "./tools/Toolbox.ts"
 import { noReasoning, Outcome } from "./trajectory/Outcome.ts"
-import { lacksReasoning } from "./trajectory/Quality.ts"
+import { inventedTools, lacksReasoning } from "./trajectory/Quality.ts"
 import * as ShareGpt from "./trajectory/ShareGpt.ts"
 import { type Row, timestamp } from "./trajectory/Trajectory.ts"
 
@@ -50,7 +50,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   }
   const outcome =
     ending._tag === "Broke" ? failed(about, ending.error) : judged(about, rowOf(about, ending, toolbox.toolNames))
-  yield* Effect.logInfo(told(outcome, config.log_prefix_chars))
+  yield* Effect.logInfo(told(outcome, toolbox.toolNames, config.log_prefix_chars))
   const entry: Entry = { ...draw, place: unit.place, batch: unit.batch, outcome }
   return entry
 })
@@ -192,11 +192,18 @@ const failed = ({ unit, transcript, now }: About, error: AttemptError): Outcome 
   })
 
 /** The outcome as a line of the log. */
-const told = (outcome: Outcome, chars: number): string => {
+const told = (outcome: Outcome, toolNames: ReadonlyArray<string>, chars: number): string => {
   if (outcome._tag === "Failed") return `failed: ${outcome.failure.message}`
   const { row } = outcome
   const last = row.conversations.at(-1)?.value.replace(/^<think>.*?<\/think>\n/s, "") ?? ""
   const calls = Object.values(row.tool_stats).reduce((sum, { count }) => sum + count, 0)
+  const invented = inventedTools(row, new Set(toolNames))
   const manner = row.completed ? "" : row.partial ? ", cut short" : ", out of turns"
-  return `${outcome._tag === "Kept" ? "kept" : "discarded, no reasoning"}${manner}: ${Preview.counted(row.api_calls, "answer")}, ${Preview.counted(calls, "call")}: ${Preview.ofText(last, chars)}`
+  const fate =
+    outcome._tag === "Discarded"
+      ? "discarded, no reasoning"
+      : invented.length === 0
+        ? "kept"
+        : `left out of trajectories.jsonl, no such tool as ${Preview.ofText(invented.join(", "), chars)}`
+  return `${fate}${manner}: ${Preview.counted(row.api_calls, "answer")}, ${Preview.counted(calls, "call")}: ${Preview.ofText(last, chars)}`
 }

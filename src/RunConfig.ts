@@ -1,4 +1,5 @@
 /** Everything that decides a run, without its secrets. */
+import { hash } from "node:crypto"
 import { Context, Schema } from "effect"
 
 const Count = Schema.Int.pipe(Schema.positive())
@@ -120,8 +121,16 @@ export const providerSent = (config: Settings): Readonly<Record<string, unknown>
 /** What is written down of a run: all but the texts that are used while running and saved nowhere, and no password of an address. */
 export const recorded = (config: Settings): Readonly<Record<string, unknown>> => {
   const { ephemeral_system_prompt, prefill_messages, base_url, ...rest } = config
-  return { ...rest, base_url: withoutPassword(base_url) }
+  return {
+    ...rest,
+    base_url: withoutPassword(base_url),
+    // Enough to tell on resume that they are not the same.
+    ephemeral_system_prompt_digest: digestOf(ephemeral_system_prompt),
+    prefill_messages_digest: prefill_messages.length === 0 ? "" : digestOf(JSON.stringify(prefill_messages))
+  }
 }
+
+const digestOf = (text: string): string => (text === "" ? "" : hash("sha256", text, "hex").slice(0, 16))
 
 const withoutPassword = (address: string): string =>
   address.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1").replace(/\?.*$/, "")
@@ -144,7 +153,9 @@ const decisive = [
   "sandbox",
   "cwd",
   "network",
-  "samples_per_prompt"
+  "samples_per_prompt",
+  "ephemeral_system_prompt_digest",
+  "prefill_messages_digest"
 ]
 
 /** The settings that alter the data and differ from an earlier session's record, each as `name: before → now`. */
@@ -152,7 +163,11 @@ export const changes = (before: Readonly<Record<string, unknown>>, config: Setti
   const now: Readonly<Record<string, unknown>> = recorded(config)
   return decisive
     .filter((name) => name in before && JSON.stringify(before[name]) !== JSON.stringify(now[name]))
-    .map((name) => `${name}: ${shown(before[name])} → ${shown(now[name])}`)
+    .map((name) =>
+      name.endsWith("_digest")
+        ? `${name.replace("_digest", "")}: ${now[name] === "" ? "given before, not now" : before[name] === "" ? "not given before" : "another one than before"}`
+        : `${name}: ${shown(before[name])} → ${shown(now[name])}`
+    )
 }
 
 const shown = (value: unknown): string => (typeof value === "string" && value !== "" ? value : JSON.stringify(value))

@@ -61,7 +61,7 @@ export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyAr
   )
 }
 
-/** Options whose values stand in no log. */
+/** Options whose values stand in no log; what stands for them no shell takes for a value. */
 const withheld = new Set(["api_key", "ephemeral_system_prompt"])
 
 /** The command line that goes on with the run that was started by these normalized tokens. */
@@ -76,7 +76,7 @@ export const resuming = (tokens: ReadonlyArray<string>): string => {
     words.push(
       value === undefined
         ? option
-        : `${option}=${withheld.has(option.slice(2)) ? "…" : quoted(value.replace(/^(https?:\/\/)[^/]*@/, "$1…@"))}`
+        : `${option}=${withheld.has(option.slice(2)) ? "<as before>" : quoted(value.replace(/^(https?:\/\/)[^/]*@/, "$1…@"))}`
     )
   }
   return ["batch-runner", ...words, "--resume"].join(" ")

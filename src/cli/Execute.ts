@@ -66,6 +66,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const earlier = yield* RunFolder.sessions(folder)
   const defaults = RunFolder.defaultsOf([...earlier.map((session) => session.config), recorded(config)])
   const { toolNames } = toolbox
+  if (isScripted(config.model)) yield* Effect.logInfo(`offline model: ${scriptTold(config)}`)
   const model = isScripted(config.model)
     ? Scripted.layer(scriptOf(config))
     : Retry.layer().pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
@@ -131,8 +132,15 @@ const checkDataset = Effect.fn("Execute.checkDataset")(function* (config: Settin
 /** The script of the offline model: as named, else beside the data set, else the built-in one. */
 const scriptOf = (config: Settings): string | undefined => {
   if (config.model.startsWith("scripted:")) return config.model.slice("scripted:".length)
-  const beside = `${config.dataset_file.replace(/\.jsonl(\.gz)?$/, "")}.script.json`
+  const beside = besideOf(config)
   return existsSync(beside) ? beside : undefined
+}
+
+const besideOf = (config: Settings): string => `${config.dataset_file.replace(/\.jsonl(\.gz)?$/, "")}.script.json`
+
+const scriptTold = (config: Settings): string => {
+  const path = scriptOf(config)
+  return path === undefined ? `built-in answers, as there is no ${besideOf(config)}` : `answers from ${path}`
 }
 
 const requestOf = (config: Settings): ModelRequest => ({

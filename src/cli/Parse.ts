@@ -30,6 +30,12 @@ const filled = (typed: Typed, name: string): string | undefined => text(typed, n
 
 const on = (typed: Typed, name: string): boolean => typed[name] === true
 
+/** An empty value is more likely a variable that is not set than a wish for the default, which costs money. */
+const notEmpty = (typed: Typed, name: string, fallback: string, allowed: string): Read<string> =>
+  text(typed, name)?.trim() === ""
+    ? Either.left(bad(name, "", `${allowed}; or leave it out for ${fallback}`))
+    : Either.right(filled(typed, name) ?? fallback)
+
 const required = (typed: Typed, name: string, what: string): Read<string> => {
   const value = filled(typed, name)
   return value === undefined
@@ -75,12 +81,15 @@ const runName = (typed: Typed): Read<string> =>
     (name) => bad("run_name", name, "letters, digits, . _ - (a name, no path)")
   )
 
-const baseUrl = (typed: Typed): Read<string> => {
-  const value = filled(typed, "base_url") ?? defaults.base_url
-  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
-    ? Either.right(value.replace(/\/+$/, ""))
-    : Either.left(bad("base_url", value, "an http or https address, such as http://127.0.0.1:8000/v1"))
-}
+const address = "an http or https address, such as http://127.0.0.1:8000/v1"
+
+/** The whole address of the chat completions does as well. */
+const baseUrl = (typed: Typed): Read<string> =>
+  Either.flatMap(notEmpty(typed, "base_url", defaults.base_url, address), (value) =>
+    URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+      ? Either.right(value.replace(/\/+$/, "").replace(/\/chat\/completions$/, ""))
+      : Either.left(bad("base_url", value, address))
+  )
 
 const Sandbox = Schema.Literal("auto", "local", "docker", "singularity", "modal")
 
@@ -178,7 +187,7 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       run_name: yield* runName(typed),
       output_dir: filled(typed, "output_dir") ?? defaults.output_dir,
       distribution: filled(typed, "distribution") ?? defaults.distribution,
-      model: filled(typed, "model") ?? defaults.model,
+      model: yield* notEmpty(typed, "model", defaults.model, "a model id"),
       base_url: yield* baseUrl(typed),
       max_turns: yield* count(typed, "max_turns", defaults.max_turns),
       num_workers: yield* count(typed, "num_workers", defaults.num_workers),

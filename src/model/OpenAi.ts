@@ -76,7 +76,7 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
 const bounded = <A>(walk: () => A): Either.Either<A, unknown> => Either.try(walk)
 
 const address = (baseUrl: string) =>
-  Effect.try(() => {
+  Either.try(() => {
     const url = new URL(baseUrl)
     url.pathname = url.pathname.replace(/\/*$/, "/chat/completions")
     return url
@@ -136,7 +136,9 @@ const reasonOf = (error: unknown): unknown => {
 
 /** The errors of one endpoint, each a sentence for people without the key in it. */
 const failuresOf = (request: Request, key: string) => {
-  const host = URL.canParse(request.baseUrl) ? new URL(request.baseUrl).host : request.baseUrl
+  const url = Either.getOrUndefined(address(request.baseUrl))
+  const host = url?.host ?? request.baseUrl
+  const path = url?.pathname ?? ""
   const line = (text: string) => Failure.oneLine(text, key)
   const said = (start: string, words: string) => line(words === "" ? start : `${start}: ${words}`)
 
@@ -172,7 +174,10 @@ const failuresOf = (request: Request, key: string) => {
     const wait = Failure.retryAfter(rejection.header, now)
     return new ModelError({
       reason: Failure.reasonOf(status),
-      detail: said(`HTTP ${status} from ${host}`, hint + (status < 400 ? "" : Failure.words(rejection.body))),
+      detail: said(
+        `HTTP ${status} from ${host}${status === 404 ? ` for ${path}` : ""}`,
+        hint + (status < 400 ? "" : Failure.words(rejection.body))
+      ),
       status,
       ...(Option.isSome(wait) ? { retryAfter: wait.value } : {})
     })

@@ -91,7 +91,10 @@ const answer = (ask: Ask, answers: ReadonlyArray<ScriptedAnswer>): Effect.Effect
     return Effect.fail(
       new ModelError({
         reason: "NoScript",
-        detail: `The script has ${answers.length} answers for the prompt ${JSON.stringify(shortened(ask.prompt))}, but call ${ask.turn + 1} was made`
+        detail:
+          answers.length === 0
+            ? `The script has no answers for the prompt ${JSON.stringify(shortened(ask.prompt))}, and no default`
+            : `The script has answers for ${answers.length} of the calls for the prompt ${JSON.stringify(shortened(ask.prompt))}, but call ${ask.turn + 1} was made`
       })
     )
   }

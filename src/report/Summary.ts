@@ -22,6 +22,9 @@ export const render = (report: Report, resume: string): string => {
       ? [row("", `${merged.strays} of them for prompts that the data set no longer has, at the end`)]
       : []),
     row("files", `${report.location}: ${files(report).join(", ")}`),
+    ...(sums.kept === 0 && sums.discardedNoReasoning > 0
+      ? ["", "no row was kept, as none holds reasoning: give --reasoning_filter=off in a new run to keep such rows"]
+      : []),
     ...(report.hopeless > 0 ? ["", `${report.hopeless} cannot succeed as they are: failures.jsonl says why`] : []),
     ...(report.toDo > 0 ? ["", `${report.toDo} still to do; go on with: ${resume}`] : [])
   ]

@@ -24,7 +24,7 @@ const evenly = (names: ReadonlyArray<string>, percent: number) => names.map((nam
 
 /** The distributions that come with the program. */
 export const builtIn: ReadonlyArray<Distribution> = [
-  make("default", "every toolset, always", evenly(all, 100)),
+  make("default", "the seven main toolsets, always", evenly(all, 100)),
   make("image_gen", "making pictures, with looking at them and some research", [
     ["image_gen", 90],
     ["vision", 90],
@@ -62,7 +62,7 @@ export const builtIn: ReadonlyArray<Distribution> = [
     ["image_gen", 60],
     ["moa", 50]
   ]),
-  make("balanced", "every toolset, half of the time", evenly(all, 50)),
+  make("balanced", "the seven main toolsets, each half of the time", evenly(all, 50)),
   make("minimal", "the web alone", [["web", 100]]),
   make("terminal_only", "a terminal and files", evenly(["terminal", "file"], 100)),
   make("terminal_web", "a terminal, files and the web", evenly(["terminal", "file", "web"], 100)),

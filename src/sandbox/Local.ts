@@ -105,6 +105,13 @@ const warning = (why: string) =>
   "can read and change whatever this user can, network included. Install it with `apt install bubblewrap util-linux` (or dnf, pacman, apk), " +
   "or use containers."
 
+/** A folder keeps no command from the network, and nobody who asks for that must believe that it does. */
+const networkless = (why: string) =>
+  new SandboxError({
+    reason: "Unavailable",
+    detail: `--network=off needs a bubblewrap sandbox, and there is none here (${why.replaceAll(/\s+/g, " ")}); install it with \`apt install bubblewrap util-linux\` (or dnf, pacman, apk), or leave --network out`
+  })
+
 const makeRoot = (root: string) =>
   Effect.try({
     try: () => mkdirSync(root, { recursive: true }),
@@ -138,7 +145,7 @@ const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.
 
 /**
  * Sandboxes on this machine. Opening one costs nothing: its folder and namespace are made with its first call. Fails with
- * `Unavailable` when the folder for them cannot be made.
+ * `Unavailable` when the folder for them cannot be made, or when they are to have no network and only bubblewrap could see to it.
  */
 export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
   Layer.scoped(
@@ -159,6 +166,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       const trouble = yield* system === undefined
         ? Effect.succeed("switched off")
         : Effect.match(probe(shared, system), { onFailure: (error) => error.message, onSuccess: () => undefined })
+      if (trouble !== undefined && !options.network) return yield* networkless(trouble)
       if (trouble !== undefined) yield* Effect.logWarning(warning(trouble))
       let opened = 0
       return {

@@ -87,7 +87,10 @@ describe("A script", () => {
   })
   it("that is missing is told in one line.", async () => {
     const error = await Effect.runPromise(Effect.flip(complete("/no/such.json")))
-    expect([error._tag, error.message]).toEqual(["ScriptError", "--model=scripted: the script /no/such.json does not exist"])
+    expect([error._tag, error.message]).toEqual([
+      "ScriptError",
+      "--model=scripted: the script /no/such.json does not exist"
+    ])
   })
 })
 
