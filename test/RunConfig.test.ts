@@ -14,6 +14,15 @@ describe("The record of a configuration", () => {
     const left = Object.keys(make()).filter((name) => !(name in recorded))
     expect(left.toSorted()).toEqual(["ephemeral_system_prompt", "prefill_messages"])
   })
+  it("tells a text that is saved nowhere from another one.", () => {
+    const before = make({ ephemeral_system_prompt: "SECRET" })
+    const told = (now: RunConfig.Settings) => RunConfig.changes(RunConfig.recorded(before), now)
+    expect(told(before)).toEqual([])
+    expect(told(make())).toEqual(["ephemeral_system_prompt: given before, not now"])
+    expect(
+      told(make({ ephemeral_system_prompt: "other", prefill_messages: [{ role: "user", content: "x" }] }))
+    ).toEqual(["ephemeral_system_prompt: another one than before", "prefill_messages: not given before"])
+  })
   it.each([
     ["https://user:pass@host:8000/v1", "https://host:8000/v1"],
     ["https://user:p@ss@host/v1", "https://host/v1"],

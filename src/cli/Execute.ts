@@ -66,9 +66,8 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const earlier = yield* RunFolder.sessions(folder)
   const defaults = RunFolder.defaultsOf([...earlier.map((session) => session.config), recorded(config)])
   const { toolNames } = toolbox
-  if (isScripted(config.model)) yield* Effect.logInfo(`offline model: ${scriptTold(config)}`)
   const model = isScripted(config.model)
-    ? Scripted.layer(scriptOf(config))
+    ? Layer.tap(Scripted.layer(scriptOf(config)), () => Effect.logInfo(`offline model: ${scriptTold(config)}`))
     : Retry.layer().pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
   const dataset = JsonlDataset.layer({
     path: config.dataset_file,

@@ -80,7 +80,12 @@ const read = Effect.fn("Scripted.read")(function* (path: string) {
   const script = Schema.decodeUnknownEither(Script, { onExcessProperty: "error" })(json)
   if (Either.isLeft(script)) {
     const [issue] = ParseResult.ArrayFormatter.formatErrorSync(script.left)
-    return yield* fails(`does not fit at ${issue?.path.join(".") || "its top"}: ${issue?.message.replace(/\s+/g, " ")}`)
+    const place = issue?.path.join(".") ?? ""
+    return yield* fails(
+      place === ""
+        ? 'is no object of the form {"prompts": {"…": […]}, "default": […]}'
+        : `does not fit at ${place}: ${issue?.message.replace(/\s+/g, " ")}`
+    )
   }
   return script.right
 })
@@ -94,7 +99,7 @@ const answer = (ask: Ask, answers: ReadonlyArray<ScriptedAnswer>): Effect.Effect
         detail:
           answers.length === 0
             ? `The script has no answers for the prompt ${JSON.stringify(shortened(ask.prompt))}, and no default`
-            : `The script has answers for ${answers.length} of the calls for the prompt ${JSON.stringify(shortened(ask.prompt))}, but call ${ask.turn + 1} was made`
+            : `The script ends after answer ${answers.length} for the prompt ${JSON.stringify(shortened(ask.prompt))}, but call ${ask.turn + 1} was made`
       })
     )
   }

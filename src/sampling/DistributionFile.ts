@@ -52,7 +52,7 @@ const fromFile = (path: string, toolsets: ReadonlyArray<string>): Effect.Effect<
         const issue = ParseResult.ArrayFormatter.formatErrorSync(error)[0]
         const where = issue?.path.join(".") ?? ""
         return failed(
-          `${path}: ${where === "" ? "" : `${where}: `}${issue?.message ?? "does not fit"}; expected {"toolsets": {"terminal": 90, …}} with percentages from 0 to 100`
+          `${path}: ${where === "" ? "it does not fit" : `${where}: ${issue?.message}`}; expected {"toolsets": {"terminal": 90, …}} with percentages from 0 to 100`
         )
       })
     )

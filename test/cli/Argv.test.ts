@@ -1,4 +1,6 @@
 /** Whatever spelling is typed becomes one spelling; what cannot be understood is told in one line. */
+import { spawnSync } from "node:child_process"
+import { tmpdir } from "node:os"
 import { Either, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import { normalize, resuming } from "../../src/cli/Argv.ts"
@@ -120,5 +122,11 @@ describe("The command that goes on with a run", () => {
     expect(command.match(/--resume/g)?.length).toBe(1)
     expect(resuming(tokens("--resume", "--seed=1")).match(/--resume/g)?.length).toBe(1)
     expect(command).not.toContain("SECRET")
+    // What is not shown must not be taken for what was given.
+    expect(spawnSync("sh", ["-c", command], { cwd: tmpdir(), encoding: "utf8" })).toMatchObject({
+      status: expect.toSatisfy((status: number) => status !== 0),
+      stdout: ""
+    })
+    expect(command).toContain("--ephemeral_system_prompt=<as before>")
   })
 })

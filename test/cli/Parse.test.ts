@@ -112,9 +112,16 @@ describe("Values", () => {
       distribution: "minimal"
     })
   })
-  it("that are empty count as not given.", () => {
-    const empty = Object.fromEntries(flags.filter(({ kind }) => kind === "value").map(({ name }) => [name, ""]))
-    expect(config({ ...empty, ...least })).toEqual(config())
+  it("that are empty count as not given, but for those whose default costs money.", () => {
+    const costly = ["model", "base_url"]
+    const others = flags.filter(({ kind, name }) => kind === "value" && !costly.includes(name))
+    expect(config({ ...Object.fromEntries(others.map(({ name }) => [name, ""])), ...least })).toEqual(config())
+    for (const name of costly) {
+      expect(complaint({ [name]: " " })).toMatch(new RegExp(`^--${name}: given "", allowed: [^\n]*or leave it out for`))
+    }
+  })
+  it("of base_url may be the whole address of the chat completions.", () => {
+    expect(config({ base_url: "http://127.0.0.1:1/v1/chat/completions/" }).base_url).toBe("http://127.0.0.1:1/v1")
   })
 })
 

@@ -85,6 +85,7 @@ it("drops rows with an invented tool at the merge, counted, and does not run the
   expect(invented?.tool_stats.make_coffee).toEqual({ count: 1, success: 0, failure: 1 })
   expect(place.json("statistics.json")).toMatchObject({ discarded_invalid_tools: 1, discarded_no_reasoning: 0 })
   expect(ended.stdout).toContain("1 with invented tools")
+  expect(ended.stderr).toMatch(/^\[B0:P0\] left out of trajectories\.jsonl, no such tool as make_coffee: /m)
   const before = server.requests.length
   await place.complete(server, { resume: true })
   expect(server.requests.length).toBe(before)

@@ -81,7 +81,9 @@ it("does not ask again what is refused for good, records it with its status, and
   expect(failures.map(({ prompt_index }) => prompt_index)).toEqual(statuses.map((_, place) => place))
   for (const [place, failure] of failures.entries()) {
     expect(failure.message).toMatch(
-      new RegExp(`^HTTP ${statuses[place]} from 127\\.0\\.0\\.1:\\d+: no to ${statuses[place]} and no$`)
+      new RegExp(
+        `^HTTP ${statuses[place]} from 127\\.0\\.0\\.1:\\d+(?: for /v1/chat/completions)?: no to ${statuses[place]} and no$`
+      )
     )
     expect(failure).toMatchObject({
       error: "ModelError",

@@ -76,7 +76,7 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
     /--prefill_messages_file: empty\.jsonl is not JSON/
   ],
   ["a missing script", { model: "scripted:none.json" }, /script none\.json does not exist/],
-  ["a malformed script", { model: "scripted:bad.json" }, /script bad\.json does not fit/],
+  ["a malformed script", { model: "scripted:bad.json" }, /script bad\.json is no object of the form/],
   ["an output folder that is a file", { output_dir: "prompts.jsonl" }, /prompts\.jsonl/],
   ["an output folder that cannot be made", { output_dir: "/proc/nowhere" }, /\/proc\/nowhere/]
 ]

@@ -192,7 +192,9 @@ describe("A failure", () => {
   ])("of HTTP %i is %s; that the call may be repeated: %s.", async (status, reason, transient) => {
     const error = await failure(Server.error(status, "the upstream timed out"))
     expect([error.reason, error.transient, error.status]).toEqual([reason, transient, status])
-    expect(error.message).toMatch(new RegExp(`^HTTP ${status} from 127.0.0.1:\\d+: the upstream timed out$`))
+    expect(error.message).toMatch(
+      new RegExp(`^HTTP ${status} from 127.0.0.1:\\d+(?: for /v1/chat/completions)?: the upstream timed out$`)
+    )
   })
   it("of a status that HTTP does not know is one all the same.", async () => {
     const error = await failure(Server.error(999, "odd"))

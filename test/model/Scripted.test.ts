@@ -54,7 +54,7 @@ describe("A script", () => {
   })
   it("that is too short fails the call for good, naming the prompt and the number of answers.", async () => {
     const error = await Effect.runPromise(Effect.flip(complete(await file(script), { turn: 2 })))
-    expect(error.message).toBe('The script has 2 answers for the prompt "Say hello.", but call 3 was made')
+    expect(error.message).toBe('The script ends after answer 2 for the prompt "Say hello.", but call 3 was made')
     expect(error._tag === "ModelError" && [error.reason, error.transient]).toEqual(["NoScript", false])
   })
   it("may let an answer wait.", async () => {
@@ -73,7 +73,7 @@ describe("A script", () => {
   })
   it.each([
     ["{nonsense", /^--model=scripted: the script \/\S+ is not JSON: /],
-    ["[]", /^--model=scripted: the script \/\S+ does not fit at its top: /],
+    ["[]", /^--model=scripted: the script \/\S+ is no object of the form /],
     [{ default: [{ content: 7 }] }, /^--model=scripted: the script \/\S+ does not fit at default\.0\.content: /],
     [
       { prompts: { a: [{ tool_calls: [{ arguments: {} }] }] } },

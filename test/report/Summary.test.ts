@@ -77,3 +77,9 @@ it("The summary of an unfinished run has the failures by kind, what is to do, an
   expect(lines.slice(-2)).toEqual(["", "99 still to do; go on with: batch-runner --resume"])
   expect(lines.join()).not.toContain("cost")
 })
+
+it("The summary of a run that kept nothing for want of reasoning says which option would have.", () => {
+  const nothing = { ...finished, sums: { ...Statistics.empty, discardedNoReasoning: 3 } }
+  expect(Summary.render(nothing, "again")).toContain("give --reasoning_filter=off in a new run to keep such rows")
+  expect(Summary.render(finished, "again")).not.toContain("--reasoning_filter")
+})

@@ -48,6 +48,13 @@ describe("plain folder, as the host sees it", () => {
     expect(String(lines[0])).toContain("bubblewrap")
   })
 
+  it("is refused where commands are to have no network", async () => {
+    const none = Local.layer({ network: false, hide: [], root, namespace: "plain" })
+    const error = await Effect.runPromise(Effect.flip(Effect.scoped(Layer.build(none))))
+    expect(error).toMatchObject({ _tag: "SandboxError", reason: "Unavailable" })
+    expect(error.message).toMatch(/^--network=off needs a bubblewrap sandbox[^\n]*leave --network out$/)
+  })
+
   it("uses an absolute working directory as it is named, and makes it", async () => {
     const cwd = join(root, "made", "here")
     await Effect.runPromise(inside((box) => sh(box, "echo x > file"), cwd).pipe(Effect.provide(plain)))
