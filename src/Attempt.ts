@@ -6,6 +6,7 @@ import * as Preview from "./agent/Preview.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
 import { TimeLimit } from "./agent/TimeLimit.ts"
 import { Transcript } from "./agent/Transcript.ts"
+import * as ContentKey from "./dataset/ContentKey.ts"
 import { Dataset } from "./dataset/Dataset.ts"
 import type { Prompt } from "./dataset/Prompt.ts"
 import type { Message } from "./model/Model.ts"
@@ -41,6 +42,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
     config,
     unit,
     prompt,
+    key: draw.key,
     occurrence: draw.occurrence,
     toolsets,
     offer,
@@ -60,6 +62,7 @@ interface About {
   readonly config: Settings
   readonly unit: Unit
   readonly prompt: Prompt
+  readonly key: ContentKey.ContentKey
   readonly occurrence: number
   readonly toolsets: ReadonlyArray<string>
   readonly offer: Offer
@@ -153,6 +156,8 @@ const rowOf = (about: About, ending: Ending, toolNames: ReadonlyArray<string>): 
       model: config.model,
       image: prompt.image,
       cwd: prompt.cwd || config.cwd,
+      default_image: false,
+      default_cwd: prompt.cwd === "" && config.cwd !== "",
       sample: unit.sample,
       occurrence: about.occurrence,
       usage: transcript.usage
@@ -175,11 +180,13 @@ const judged = ({ config }: About, row: Row): Outcome =>
     ? Outcome.Discarded({ row: { ...row, reason: noReasoning } })
     : Outcome.Kept({ row })
 
-const failed = ({ unit, transcript, now }: About, error: AttemptError): Outcome =>
+const failed = ({ unit, key, occurrence, transcript, now }: About, error: AttemptError): Outcome =>
   Outcome.Failed({
     failure: {
       prompt_index: unit.place,
       sample: unit.sample,
+      occurrence,
+      prompt_key: ContentKey.toText(key),
       batch_num: unit.batch,
       error: error._tag,
       reason: "reason" in error ? error.reason : error._tag,

@@ -64,10 +64,6 @@ class Tally {
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1)
   }
 
-  get failed(): number {
-    return [...this.failures.values()].reduce((sum, count) => sum + count, 0)
-  }
-
   /** True once, as soon as so many sessions in a row were all discarded. */
   warnsOfDiscards(): boolean {
     if (this.warned || this.kept > 0 || this.discarded < 3) return false
@@ -96,6 +92,7 @@ const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Don
 
 const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
   const store = yield* Store
+  const dataset = yield* Dataset
   const config = yield* RunConfig
   const progress = yield* Progress
   const batches = new OpenBatches()
@@ -127,7 +124,7 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
 
   const units = Resume.remaining(done, config.batch_size, store.nextBatch)
   yield* forEachOf(units, one, {
-    concurrency: config.num_workers,
+    concurrency: Math.min(config.num_workers, dataset.index.size * config.samples_per_prompt - done.count),
     onLast: Effect.suspend(() => close(batches.finish()))
   }).pipe(Effect.provideServiceEffect(TimeLimit.TimeLimit, TimeLimit.make(config.timeout)), Effect.scoped)
 })
@@ -197,7 +194,7 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }:
       model,
       completedAt: timestamp(now),
       durationSeconds,
-      failed: tally.failed,
+      failed: Resume.stillFailed(store.failures, dataset.index, done),
       toolNames
     }),
     card: Card.make({ runName: run_name, model, distribution, rows: merged.rows, toolNames }),

@@ -4,6 +4,9 @@ import { Context, Schema } from "effect"
 
 const Count = Schema.Int.pipe(Schema.positive())
 
+/** Sessions per prompt at most. */
+export const samplesAtMost = 100_000
+
 /** A message that stands before the prompt on every call and is saved nowhere. */
 export const PrefillMessage = Schema.Struct({
   role: Schema.Literal("system", "user", "assistant"),
@@ -47,7 +50,7 @@ const Settings = Schema.Struct({
   sandbox: Schema.Literal("auto", "local"),
   cwd: Schema.String,
   network: Schema.Boolean,
-  samples_per_prompt: Count,
+  samples_per_prompt: Count.pipe(Schema.lessThanOrEqualTo(samplesAtMost)),
   /** Seconds a prompt may take, model and tools together. */
   timeout: Count,
   /** Seconds a command may take. */

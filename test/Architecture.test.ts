@@ -72,7 +72,7 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
   sampling: [],
   trajectory: [],
   report: ["trajectory"],
-  store: ["dataset", "trajectory", "report"],
+  store: ["RunConfig.ts", "dataset", "trajectory", "report"],
   "RunConfig.ts": [],
   "version.ts": []
 }

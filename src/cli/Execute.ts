@@ -1,7 +1,7 @@
 /** A run from the command line: the layers of its parts, put together once, and what its end means to a shell. */
-import { existsSync } from "node:fs"
-import { resolve } from "node:path"
-import { Console, Context, Deferred, Duration, Effect, Layer } from "effect"
+import { existsSync, realpathSync } from "node:fs"
+import { basename, dirname, resolve } from "node:path"
+import { Console, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
 import { Dataset, type DatasetService } from "../dataset/Dataset.ts"
 import * as JsonlDataset from "../dataset/JsonlDataset.ts"
 import type { Request as ModelRequest } from "../model/Model.ts"
@@ -9,7 +9,7 @@ import * as OpenAi from "../model/OpenAi.ts"
 import * as Retry from "../model/Retry.ts"
 import * as Scripted from "../model/Scripted.ts"
 import * as Pipeline from "../Pipeline.ts"
-import { providerSent, RunConfig, reasoningSent, recorded, type Settings } from "../RunConfig.ts"
+import { providerSent, RunConfig, reasoningSent, type Settings } from "../RunConfig.ts"
 import * as Progress from "../report/Progress.ts"
 import * as Screen from "../report/Screen.ts"
 import * as Summary from "../report/Summary.ts"
@@ -63,19 +63,17 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const toolbox = Toolbox.make(toolsets)
   const distribution = yield* workable(config, toolsets)
   const folder = resolve(config.output_dir, config.run_name)
-  const earlier = yield* RunFolder.sessions(folder)
-  const defaults = RunFolder.defaultsOf([...earlier.map((session) => session.config), recorded(config)])
+  yield* refuseOwnFile(config.dataset_file, folder)
   const { toolNames } = toolbox
   const model = isScripted(config.model)
     ? Layer.tap(Scripted.layer(scriptOf(config)), () => Effect.logInfo(`offline model: ${scriptTold(config)}`))
     : Retry.layer().pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
   const dataset = JsonlDataset.layer({
     path: config.dataset_file,
-    maxSamples: config.max_samples ?? undefined,
-    defaults
+    maxSamples: config.max_samples ?? undefined
   }).pipe(Layer.tap((context) => checkDataset(config, Context.get(context, Dataset))))
   const sandboxes = Local.layer({ network: config.network, hide: [folder] })
-  const store = Jsonl.layer({ folder, runName: config.run_name, resume: config.resume, toolNames, defaults })
+  const store = Jsonl.layer({ folder, runName: config.run_name, resume: config.resume, toolNames })
   // The run folder is made last: only when nothing else stands in the way.
   const checked = store.pipe(Layer.provideMerge(Layer.mergeAll(sandboxes, model, dataset)))
   return Layer.mergeAll(
@@ -86,6 +84,21 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
     Sampler.layer({ distribution, seed: config.seed })
   )
 })
+
+/** A data set that the run itself would write over. */
+const refuseOwnFile = (dataset: string, folder: string) => {
+  const real = (path: string) =>
+    Either.getOrElse(
+      Either.try(() => realpathSync(path)),
+      () => resolve(path)
+    )
+  const path = real(dataset)
+  return dirname(path) === real(folder) && RunFolder.isOurs(basename(path))
+    ? new UsageError({
+        detail: `--dataset_file: ${dataset} is one of the files that the run ${basename(folder)} writes; copy it elsewhere, or give another --run_name`
+      })
+    : Effect.void
+}
 
 /** The distribution without the toolsets that cannot work here, each named once. */
 const workable = Effect.fn("Execute.workable")(function* (config: Settings, toolsets: ReadonlyArray<Toolset>) {

@@ -7,17 +7,7 @@ export interface ContentKey {
   readonly low: number
 }
 
-/**
- * Images and directories that a session of the run gave, or gives, to rows without their own. They count as none, so that
- * a row is the same row whatever the default was when it ran.
- */
-export interface Defaults {
-  readonly images: ReadonlySet<string>
-  readonly cwds: ReadonlySet<string>
-}
-
-export const noDefaults: Defaults = { images: new Set(), cwds: new Set() }
-
+/** What a row of the data set itself says: an image or a directory that an option gave it does not count. */
 export interface Content {
   readonly text: string
   readonly image: string
@@ -25,14 +15,21 @@ export interface Content {
 }
 
 /** Lengths stand before the parts that are not last, so that no two contents share a text. */
-export const of = (content: Content, defaults: Defaults): ContentKey => {
-  const image = defaults.images.has(content.image) ? "" : content.image
-  const cwd = defaults.cwds.has(content.cwd) ? "" : content.cwd
-  return ofText(`${image.length}:${image}${cwd.length}:${cwd}${content.text}`)
-}
+export const of = ({ text, image, cwd }: Content): ContentKey =>
+  ofText(`${image.length}:${image}${cwd.length}:${cwd}${text}`)
 
 /** The key of any text. */
 export const ofText = (text: string): ContentKey => {
   const digest = hash("sha1", text, "hex")
   return { high: Number.parseInt(digest.slice(0, 13), 16), low: Number.parseInt(digest.slice(13, 21), 16) }
 }
+
+/** A key as 21 hexadecimal digits, and back. */
+export const toText = ({ high, low }: ContentKey): string =>
+  high.toString(16).padStart(13, "0") + low.toString(16).padStart(8, "0")
+
+/** `text` must be 21 hexadecimal digits. */
+export const fromText = (text: string): ContentKey => ({
+  high: Number.parseInt(text.slice(0, 13), 16),
+  low: Number.parseInt(text.slice(13), 16)
+})

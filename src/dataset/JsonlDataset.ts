@@ -22,7 +22,6 @@ export interface Options {
   readonly path: string
   /** Only the first prompts; all when undefined. */
   readonly maxSamples: number | undefined
-  readonly defaults: ContentKey.Defaults
 }
 
 interface Found {
@@ -33,7 +32,7 @@ interface Found {
 }
 
 /** Takes one line into account; false when enough prompts were found. */
-const take = (found: Found, { maxSamples, defaults }: Options, line: Lines.Line): boolean => {
+const take = (found: Found, { maxSamples }: Options, line: Lines.Line): boolean => {
   const prompt = Either.flatMap(textOf(line.bytes), (text) =>
     blank.test(text) ? Either.right(undefined) : Prompt.parse(text)
   )
@@ -42,7 +41,7 @@ const take = (found: Found, { maxSamples, defaults }: Options, line: Lines.Line)
     if (found.bad.length < badLinesKept) found.bad.push({ line: line.number, why: prompt.left })
   } else if (prompt.right !== undefined) {
     if (prompt.right.image !== "" && found.firstImageLine === 0) found.firstImageLine = line.number
-    found.index.add(ContentKey.of(prompt.right, defaults), line.offset, line.bytes.length)
+    found.index.add(ContentKey.of(prompt.right), line.offset, line.bytes.length)
   }
   return maxSamples === undefined || found.index.size < maxSamples
 }
@@ -79,7 +78,7 @@ const make = (options: Options) =>
     return service
   })
 
-const readPrompt = ({ path, defaults }: Options, file: FileHandle, index: ContentIndex, place: number) =>
+const readPrompt = ({ path }: Options, file: FileHandle, index: ContentIndex, place: number) =>
   Effect.gen(function* () {
     const bytes = Buffer.alloc(index.length(place))
     // A line is a page or two and lies in the page cache: cheaper at once than by way of the thread pool.
@@ -90,7 +89,7 @@ const readPrompt = ({ path, defaults }: Options, file: FileHandle, index: Conten
     const prompt = Either.flatMap(textOf(bytes), Prompt.parse)
     const key = index.key(place)
     if (Either.isRight(prompt)) {
-      const now = ContentKey.of(prompt.right, defaults)
+      const now = ContentKey.of(prompt.right)
       if (now.high === key.high && now.low === key.low) return prompt.right
     }
     return yield* new DatasetError({

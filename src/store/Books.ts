@@ -2,7 +2,7 @@
 import * as Statistics from "../report/Statistics.ts"
 import type { Outcome } from "../trajectory/Outcome.ts"
 import { inventedTools } from "../trajectory/Quality.ts"
-import { type Fate, Ledger } from "./Ledger.ts"
+import { type Fate, Ledger, unmatched } from "./Ledger.ts"
 import type { BatchStats, Entry } from "./Store.ts"
 
 const noStats: BatchStats = { processed: 0, kept: 0, discarded: 0, failed: 0 }
@@ -10,6 +10,8 @@ const noStats: BatchStats = { processed: 0, kept: 0, discarded: 0, failed: 0 }
 /** Grows by one entry an outcome. */
 export class Books {
   readonly ledger = new Ledger()
+  /** Failed attempts of all sessions; where they lie in their file is not kept. */
+  readonly failures = new Ledger()
   readonly batches = new Map<number, BatchStats>()
   sums: Statistics.Statistics = Statistics.empty
   private readonly known: ReadonlySet<string>
@@ -23,12 +25,11 @@ export class Books {
   enter(entry: Entry, offset: number, length: number): void {
     const { outcome } = entry
     if (outcome._tag === "Failed") {
-      this.count(entry.batch, { failed: 1 })
-      this.sums = Statistics.add(this.sums, Statistics.ofSpent(outcome.failure.usage))
+      this.enterFailure(entry, outcome.failure.usage)
       return
     }
     const fate = this.fateOf(outcome)
-    this.enterRow({ ...entry, offset, length, fate }, Statistics.ofRow(outcome.row, fate))
+    this.enterRow({ ...entry, offset, length, fate, foreign: false }, Statistics.ofRow(outcome.row, fate))
   }
 
   /** Enters a finished row. */
@@ -38,8 +39,16 @@ export class Books {
     this.sums = Statistics.add(this.sums, figures)
   }
 
-  /** Enters what an attempt of an earlier session spent in vain. */
-  enterFailure(batch: number, usage: Parameters<typeof Statistics.ofSpent>[0]): void {
+  /** Enters what an attempt spent in vain, and whose it was. */
+  enterFailure(
+    { batch, ...whose }: Pick<Entry, "key" | "occurrence" | "sample" | "batch">,
+    usage: Parameters<typeof Statistics.ofSpent>[0]
+  ): void {
+    const { key, occurrence, sample } = whose
+    this.failures.add({
+      ...{ key, occurrence, sample, batch },
+      ...{ fate: "no_reasoning", offset: 0, length: 0, place: unmatched, foreign: false }
+    })
     this.count(batch, { failed: 1 })
     this.sums = Statistics.add(this.sums, Statistics.ofSpent(usage))
   }

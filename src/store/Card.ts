@@ -39,6 +39,8 @@ const features = (toolNames: ReadonlyArray<string>): ReadonlyArray<readonly [str
       ["model", text],
       ["image", text],
       ["cwd", text],
+      ["default_image", flag],
+      ["default_cwd", flag],
       ["sample", count],
       ["occurrence", count],
       [

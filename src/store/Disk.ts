@@ -19,7 +19,7 @@ export const storeError =
       })
     }
     if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
-      return new StoreError({ reason: "NotAllowed", detail: `${path}: writing is not allowed here (${code})` })
+      return new StoreError({ reason: "NotAllowed", detail: `${path}: not allowed to this user (${code})` })
     }
     const text = cause instanceof Error ? cause.message : String(cause)
     return new StoreError({ reason: "Other", detail: `${path}: ${text.replace(/\s+/g, " ")}` })

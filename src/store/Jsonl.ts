@@ -1,7 +1,6 @@
 /** A store in a run folder: batch files of rows, and everything made from them. */
 import { join } from "node:path"
 import { Clock, Duration, Effect, Layer, Queue, Ref } from "effect"
-import type { Defaults } from "../dataset/ContentKey.ts"
 import { encodeLine, rowEncoder } from "../trajectory/Trajectory.ts"
 import { Books } from "./Books.ts"
 import * as Checkpoint from "./Checkpoint.ts"
@@ -23,19 +22,30 @@ export interface Options {
   readonly resume: boolean
   /** Every tool that a toolset of the run has. */
   readonly toolNames: ReadonlyArray<string>
-  readonly defaults: Defaults
 }
 
 /** A checkpoint may take one part in this many of a run's time. */
 const pace = 30
 
-const refuseResults = Effect.fn("Jsonl.refuseResults")(function* ({ folder, runName, resume }: Options) {
-  const names = yield* RunFolder.names(folder)
-  const results = names.filter((name) => RunFolder.batchNumber(name) !== undefined || name === RunFolder.discarded)
+/** A run whose files are in the way of its own is not begun: results without `resume`, and what no file of ours can replace. */
+const refuse = Effect.fn("Jsonl.refuse")(function* ({ folder, runName, resume }: Options) {
+  const { irregular, results, batches } = yield* RunFolder.look(folder)
+  if (irregular !== undefined) {
+    return yield* new StoreError({
+      reason: "Other",
+      detail: `--run_name: ${join(folder, irregular)} is no regular file, and a file of that name belongs to the run; move it away`
+    })
+  }
   if (!resume && results.length > 0) {
     return yield* new StoreError({
       reason: "Occupied",
       detail: `--run_name: ${folder} holds results already (${results[0]}); go on with it by --resume, or give another name than ${runName}`
+    })
+  }
+  if (batches === 0 && results.includes(RunFolder.trajectories)) {
+    return yield* new StoreError({
+      reason: "Occupied",
+      detail: `--resume: ${folder} has ${RunFolder.trajectories}, but no batch files to make it from; bring them back, or move it away to run all prompts anew`
     })
   }
 })
@@ -52,7 +62,7 @@ const pathOf = (folder: string, entry: Entry): string => {
   }
 }
 
-const writeMerged = (folder: string, books: Books): Effect.Effect<Merge.Merged, StoreError> => {
+const writeMerged = ({ folder, toolNames }: Options, books: Books): Effect.Effect<Merge.Merged, StoreError> => {
   const { ledger } = books
   const order = Merge.order(ledger)
   let strays = 0
@@ -64,8 +74,9 @@ const writeMerged = (folder: string, books: Books): Effect.Effect<Merge.Merged, 
         return { path: join(folder, RunFolder.batchFile(batch)), offset, length }
       },
       each: (line, at) => {
-        if (ledger.place(at) < 0) strays++
-        return Merge.withPlace(line, ledger.place(at))
+        const { place, foreign } = ledger.get(at)
+        if (place < 0) strays++
+        return foreign ? Merge.completed(line, toolNames, place) : Merge.withPlace(line, place)
       },
       to: file
     })
@@ -77,10 +88,10 @@ const make = (options: Options) =>
     const { folder, runName } = options
     yield* Effect.tryPromise({ try: () => makeFolder(folder), catch: storeError(folder) })
     yield* Lock.hold(folder)
-    yield* refuseResults(options)
+    yield* refuse(options)
     const sessions = yield* RunFolder.sessions(folder)
     const books = new Books(options.toolNames)
-    const nextBatch = yield* Scan.run(folder, books, options.defaults)
+    const nextBatch = yield* Scan.run(folder, books)
     const writer = yield* Writer.make
     const encodeRow = rowEncoder()
     const lineOf = ({ outcome }: Entry): string =>
@@ -112,6 +123,7 @@ const make = (options: Options) =>
     const service: StoreService = {
       location: folder,
       ledger: books.ledger,
+      failures: books.failures,
       sums: Effect.sync(() => books.sums),
       batches: Effect.sync(() => books.batches),
       nextBatch,
@@ -121,7 +133,7 @@ const make = (options: Options) =>
         writer.append(pathOf(folder, entry), lineOf(entry), ({ offset, length }) => books.enter(entry, offset, length)),
       closeBatch: (batch, done) =>
         Effect.zipRight(writer.close(join(folder, RunFolder.batchFile(batch))), Queue.offer(requests, done)),
-      merge: (done) => Effect.zipRight(checkpoint(done), writeMerged(folder, books)),
+      merge: (done) => Effect.zipRight(checkpoint(done), writeMerged(options, books)),
       finish: ({ statistics, card, session }: Closing) =>
         Effect.all(
           [

@@ -18,6 +18,8 @@ export interface Entry {
   readonly length: number
   /** Place in the data set, or `unmatched`. */
   readonly place: number
+  /** The row has the shape of another program's and is completed at the merge. */
+  readonly foreign: boolean
 }
 
 /** No prompt of the data set belongs to this row. */
@@ -34,6 +36,7 @@ export class Ledger {
   private readonly offsets = Column.offsets()
   private readonly lengths = Column.counts()
   private readonly dataPlaces = Column.places()
+  private readonly foreigners = Column.bytes()
 
   get size(): number {
     return this.highs.length
@@ -49,6 +52,7 @@ export class Ledger {
     this.offsets.push(entry.offset)
     this.lengths.push(entry.length)
     this.dataPlaces.push(entry.place)
+    this.foreigners.push(entry.foreign ? 1 : 0)
   }
 
   get(at: number): Entry {
@@ -60,7 +64,8 @@ export class Ledger {
       batch: this.batches.get(at),
       offset: this.offsets.get(at),
       length: this.lengths.get(at),
-      place: this.dataPlaces.get(at)
+      place: this.dataPlaces.get(at),
+      foreign: this.foreigners.get(at) === 1
     }
   }
 

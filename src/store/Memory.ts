@@ -23,6 +23,7 @@ export const layer = (options: {
     const service: StoreService = {
       location: "memory",
       ledger: books.ledger,
+      failures: books.failures,
       sums: Effect.sync(() => books.sums),
       batches: Effect.sync(() => books.batches),
       nextBatch: 0,

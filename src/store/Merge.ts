@@ -1,7 +1,9 @@
 /** The order of the merged data set: every good row once, by prompt and sample, rows without a prompt last. */
-import { Schema } from "effect"
+import { Option, Schema } from "effect"
 import { encodeLine } from "../trajectory/Trajectory.ts"
+import * as Foreign from "./Foreign.ts"
 import { type Ledger, unmatched } from "./Ledger.ts"
+import { decodeRow } from "./StoredRow.ts"
 
 /** What the merge left behind. */
 export interface Merged {
@@ -25,6 +27,15 @@ export const order = (ledger: Ledger): Uint32Array => {
 
 const opening = Buffer.from('{"prompt_index":')
 const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Object))
+
+/** The line of another program's row in our own shape, with its place. */
+export const completed = (line: Buffer, toolNames: ReadonlyArray<string>, place: number): Buffer => {
+  const text = line.toString("utf8")
+  return Option.match(decodeRow(text), {
+    onNone: () => line,
+    onSome: (stored) => Buffer.from(encodeLine(Foreign.complete(text, stored, toolNames, place)))
+  })
+}
 
 /** A row's line with its place in the data set last given; our own rows open with the place, others are taken apart. */
 export const withPlace = (line: Buffer, place: number): Buffer => {

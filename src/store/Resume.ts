@@ -2,18 +2,19 @@
 import type { ContentIndex } from "../dataset/ContentIndex.ts"
 import { type Ledger, unmatched } from "./Ledger.ts"
 
-/** Which sessions are done: one bit for each sample of each prompt. */
+/** Bits in one part of the table of sessions. */
+const partSize = 1 << 15
+
+/** A set of sessions, such as those that are done: one bit for each sample of each prompt, where there are any. */
 export class Done {
-  private readonly bits: Uint8Array
+  private readonly parts = new Map<number, Uint8Array>()
   private total = 0
   constructor(
     /** Prompts of the data set. */
     readonly prompts: number,
     /** Samples a prompt. */
     readonly samples: number
-  ) {
-    this.bits = new Uint8Array(Math.ceil((prompts * samples) / 8))
-  }
+  ) {}
 
   /** Sessions done so far. */
   get count(): number {
@@ -22,13 +23,18 @@ export class Done {
 
   has(place: number, sample: number): boolean {
     const at = place * this.samples + sample
-    return ((this.bits[at >>> 3] ?? 0) & (1 << (at & 7))) !== 0
+    const part = this.parts.get(Math.floor(at / partSize))
+    const bit = at % partSize
+    return part !== undefined && ((part[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0
   }
 
   mark(place: number, sample: number): void {
     if (sample >= this.samples || this.has(place, sample)) return
     const at = place * this.samples + sample
-    this.bits[at >>> 3] = (this.bits[at >>> 3] ?? 0) | (1 << (at & 7))
+    const part = this.parts.get(Math.floor(at / partSize)) ?? new Uint8Array(partSize / 8)
+    this.parts.set(Math.floor(at / partSize), part)
+    const bit = at % partSize
+    part[bit >>> 3] = (part[bit >>> 3] ?? 0) | (1 << (bit & 7))
     this.total++
   }
 
@@ -92,6 +98,17 @@ const widest = (ledger: Ledger, samples: number): number => {
   let width = samples
   for (let at = 0; at < ledger.size; at++) width = Math.max(width, ledger.sample(at) + 1)
   return width
+}
+
+/** How many sessions of the data set failed, in whatever session of work, and are not done since. */
+export const stillFailed = (failures: Ledger, index: ContentIndex, done: Done): number => {
+  const failed = new Done(done.prompts, done.samples)
+  for (let at = 0; at < failures.size; at++) {
+    const { key, occurrence, sample } = failures.get(at)
+    const place = index.find(key, occurrence)
+    if (place >= 0 && !done.has(place, sample)) failed.mark(place, sample)
+  }
+  return failed.count
 }
 
 /** One session to run. */

@@ -1,8 +1,7 @@
 /** The files of a run folder: their names, and what earlier sessions wrote into run.json. */
-import { readdir, readFile } from "node:fs/promises"
+import { readdir, readFile, rename, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
-import type { Defaults } from "../dataset/ContentKey.ts"
 import { replace, storeError } from "./Disk.ts"
 import type { SessionRecord, StoreError } from "./Store.ts"
 
@@ -21,6 +20,40 @@ export const batchNumber = (name: string): number | undefined => {
   const digits = /^batch_(0|[1-9]\d{0,14})\.jsonl$/.exec(name)?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
+
+/** Whether a name is that of a file which a run writes. */
+export const isOurs = (name: string): boolean =>
+  batchNumber(name) !== undefined ||
+  [trajectories, discarded, failures, checkpoint, statistics, card, run].includes(name)
+
+/** What lies in a run folder. */
+export interface Found {
+  /** A name of ours that is no regular file. */
+  readonly irregular: string | undefined
+  /** Names of files that hold rows. */
+  readonly results: ReadonlyArray<string>
+  /** How many batch files there are. */
+  readonly batches: number
+}
+
+/** Looks at the run's own files before anything is read or written. */
+export const look = Effect.fn("RunFolder.look")(function* (folder: string) {
+  const found = yield* Effect.forEach((yield* names(folder)).filter(isOurs), (name) =>
+    Effect.tryPromise({
+      try: async () => ({ name, stat: await stat(join(folder, name)) }),
+      catch: storeError(join(folder, name))
+    })
+  )
+  const rows = found.filter(({ name, stat }) =>
+    name === trajectories ? stat.size > 0 : name === discarded || batchNumber(name) !== undefined
+  )
+  const looked: Found = {
+    irregular: found.find(({ stat }) => !stat.isFile())?.name,
+    results: rows.map(({ name }) => name),
+    batches: rows.filter(({ name }) => batchNumber(name) !== undefined).length
+  }
+  return looked
+})
 
 /** Names in the folder; none when there is no folder. */
 export const names = (folder: string): Effect.Effect<ReadonlyArray<string>, StoreError> =>
@@ -41,22 +74,22 @@ const Session = Schema.Struct({
 })
 const decodeRun = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ sessions: Schema.Array(Session) })))
 
-/** Earlier sessions, oldest first; a record that cannot be read counts as none. */
-export const sessions = (folder: string): Effect.Effect<ReadonlyArray<SessionRecord>> =>
-  Effect.promise(() => readFile(join(folder, run), "utf8").catch(() => "")).pipe(
-    Effect.map((text) => Option.match(decodeRun(text), { onNone: () => [], onSome: (found) => found.sessions }))
-  )
+/** Earlier sessions, oldest first. A record that cannot be read is set aside, and said so. */
+export const sessions = Effect.fn("RunFolder.sessions")(function* (folder: string) {
+  const path = join(folder, run)
+  const text = yield* Effect.tryPromise({
+    try: () => readFile(path, "utf8").catch((cause: unknown) => (isMissing(cause) ? undefined : Promise.reject(cause))),
+    catch: storeError(path)
+  })
+  if (text === undefined) return []
+  const found = decodeRun(text)
+  if (Option.isSome(found)) return found.value.sessions
+  const aside = `${path}.unreadable`
+  yield* Effect.tryPromise({ try: () => rename(path, aside), catch: storeError(path) })
+  yield* Effect.logWarning(`${path} cannot be read and is now ${aside}: what earlier sessions were told is not known`)
+  return []
+})
 
 /** Replaces run.json. */
 export const writeSessions = (folder: string, runName: string, all: ReadonlyArray<SessionRecord>) =>
   replace(join(folder, run), `${JSON.stringify({ run_name: runName, sessions: all }, null, 2)}\n`)
-
-/** The image and directory that any of the sessions gave to rows without their own. */
-export const defaultsOf = (configs: ReadonlyArray<Readonly<Record<string, unknown>>>): Defaults => {
-  const all = (name: string) =>
-    new Set(configs.map((config) => config[name]).filter((value) => typeof value === "string" && value !== ""))
-  return { images: strings(all("image")), cwds: strings(all("cwd")) }
-}
-
-const strings = (values: ReadonlySet<unknown>): ReadonlySet<string> =>
-  new Set([...values].filter((value) => typeof value === "string"))

@@ -1,7 +1,7 @@
 /** Reads what earlier sessions left into the books: every finished row, every failure, and where a line is torn. */
 import { appendFile, open, truncate } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect, Option } from "effect"
+import { Effect, Either, Option } from "effect"
 import { ContentIndex } from "../dataset/ContentIndex.ts"
 import * as ContentKey from "../dataset/ContentKey.ts"
 import * as Lines from "../dataset/Lines.ts"
@@ -10,14 +10,16 @@ import type { Books } from "./Books.ts"
 import { storeError } from "./Disk.ts"
 import { unmatched } from "./Ledger.ts"
 import * as RunFolder from "./RunFolder.ts"
-import { decodeFailure, decodeRow } from "./StoredRow.ts"
+import { decodeFailure, decodeRow, isForeign } from "./StoredRow.ts"
 
 interface Scanning {
   readonly books: Books
-  readonly defaults: ContentKey.Defaults
   /** Digests of the rows entered: a row that stands twice, letter for letter, counts once. */
   readonly seen: ContentIndex
 }
+
+/** What has a higher number was numbered by hand or is damaged: new batches never get as far. */
+const highestBatch = 1e12
 
 /** Takes one line; false when it cannot be read. */
 type Take = (text: string, line: Lines.Line) => boolean
@@ -28,16 +30,29 @@ interface Tail {
   readonly open: boolean
 }
 
+const isJson = (text: string): boolean => Either.isRight(Either.try((): unknown => JSON.parse(text)))
+
+/** Without the byte-order mark that an editor may have set. */
+const withoutMark = (line: Lines.Line): Lines.Line =>
+  line.bytes[0] === 0xef && line.bytes[1] === 0xbb && line.bytes[2] === 0xbf
+    ? { ...line, bytes: line.bytes.subarray(3), offset: line.offset + 3 }
+    : line
+
 /** Reads the lines of one file; a torn last line is cut off, other unreadable ones stay and are named. */
 const scanFile = Effect.fn("Scan.file")(function* (path: string, take: Take) {
   const bad: Array<number> = []
   let torn = -1
   let openEnded = false
-  const each = (line: Lines.Line): boolean => {
-    const fits = line.bytes.length === 0 || take(Buffer.from(line.bytes).toString("utf8"), line)
-    if (fits) openEnded = !line.ended
-    else if (line.ended) bad.push(line.number)
-    else torn = line.offset
+  const each = (given: Lines.Line): boolean => {
+    const line = given.number === 1 ? withoutMark(given) : given
+    const text = Buffer.from(line.bytes).toString("utf8")
+    const fits = line.bytes.length === 0 || take(text, line)
+    if (!fits && !line.ended && !isJson(text)) {
+      torn = line.offset
+      return true
+    }
+    if (!fits) bad.push(line.number)
+    openEnded = !line.ended
     return true
   }
   yield* Effect.tryPromise({
@@ -66,19 +81,24 @@ const takeRow =
     const digest = ContentKey.ofText(text)
     if (scanning.seen.count(digest) > 0) return true
     scanning.seen.add(digest, 0, 0)
-    const { image, cwd, occurrence, sample, batch_num } = row.metadata
+    const { image, cwd, default_image, default_cwd, occurrence, sample, batch_num } = row.metadata
     const prompt = row.conversations.find(({ from }) => from === "human")?.value ?? ""
     const fate = batch === undefined ? "no_reasoning" : scanning.books.fateOfRow(row)
     scanning.books.enterRow(
       {
-        key: ContentKey.of({ text: prompt, image, cwd }, scanning.defaults),
+        key: ContentKey.of({
+          text: prompt,
+          image: default_image === true ? "" : image,
+          cwd: default_cwd === true ? "" : cwd
+        }),
         occurrence,
         sample,
         fate,
         batch: batch ?? batch_num,
         offset: line.offset,
         length: line.bytes.length,
-        place: unmatched
+        place: unmatched,
+        foreign: isForeign(row)
       },
       Statistics.ofRow(row, fate)
     )
@@ -90,8 +110,8 @@ const takeFailure =
   (text) =>
     Option.match(decodeFailure(text), {
       onNone: () => false,
-      onSome: ({ batch_num, usage }) => {
-        books.enterFailure(batch_num, usage)
+      onSome: ({ batch_num, prompt_key, occurrence, sample, usage }) => {
+        books.enterFailure({ batch: batch_num, key: ContentKey.fromText(prompt_key), occurrence, sample }, usage)
         return true
       }
     })
@@ -103,8 +123,8 @@ const scanAppended = Effect.fn("Scan.appended")(function* (path: string, take: T
 })
 
 /** Enters all that lies in the folder into the books; gives the first batch number that nothing has yet. */
-export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books, defaults: ContentKey.Defaults) {
-  const scanning: Scanning = { books, defaults, seen: new ContentIndex() }
+export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books) {
+  const scanning: Scanning = { books, seen: new ContentIndex() }
   const names = yield* RunFolder.names(folder)
   const batches = names.flatMap((name) => RunFolder.batchNumber(name) ?? []).sort((a, b) => a - b)
   for (const batch of batches) {
@@ -117,6 +137,8 @@ export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books
     yield* scanAppended(join(folder, RunFolder.failures), takeFailure(books))
   }
   let next = 0
-  for (const batch of [...batches, ...books.batches.keys()]) next = Math.max(next, batch + 1)
+  for (const batch of [...batches, ...books.batches.keys()]) {
+    if (batch < highestBatch) next = Math.max(next, batch + 1)
+  }
   return next
 })

@@ -66,6 +66,8 @@ export interface StoreService {
   readonly location: string
   /** Finished rows of all sessions. */
   readonly ledger: Ledger
+  /** Failed attempts of all sessions. */
+  readonly failures: Ledger
   /** Figures over everything in the store. */
   readonly sums: Effect.Effect<Statistics>
   readonly batches: Effect.Effect<ReadonlyMap<number, BatchStats>>

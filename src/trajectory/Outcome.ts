@@ -13,6 +13,9 @@ export const noReasoning = "no_reasoning"
 export const Failure = Schema.Struct({
   prompt_index: Schema.Int,
   sample: Schema.Int,
+  /** Which of several equal prompts this is, and a digest of their content, by which it is found in another data set. */
+  occurrence: Schema.Int,
+  prompt_key: Schema.String,
   batch_num: Schema.Int,
   /** The error's tag, and which of its closed reasons. */
   error: Schema.String,

@@ -6,6 +6,6 @@ import type { Row } from "./Trajectory.ts"
 export const lacksReasoning = (row: Pick<Row, "conversations">): boolean =>
   !row.conversations.some(ShareGpt.hasReasoning)
 
-/** Tool names in a row's statistics that no toolset has. */
+/** Tools that were called and that no toolset has. */
 export const inventedTools = (row: Pick<Row, "tool_stats">, known: ReadonlySet<string>): ReadonlyArray<string> =>
-  Object.keys(row.tool_stats).filter((name) => !known.has(name))
+  Object.entries(row.tool_stats).flatMap(([name, { count }]) => (count > 0 && !known.has(name) ? [name] : []))

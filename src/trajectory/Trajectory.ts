@@ -41,6 +41,9 @@ export const Row = Schema.Struct({
     model: Schema.String,
     image: Schema.String,
     cwd: Schema.String,
+    /** Whether image and cwd are the run's defaults rather than the prompt's own: equal prompts are found without them. */
+    default_image: Schema.Boolean,
+    default_cwd: Schema.Boolean,
     sample: Schema.Int,
     /** Which of several equal prompts this is, from 0. */
     occurrence: Schema.Int,

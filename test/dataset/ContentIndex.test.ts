@@ -5,7 +5,7 @@ import { ContentIndex } from "../../src/dataset/ContentIndex.ts"
 import * as ContentKey from "../../src/dataset/ContentKey.ts"
 import * as Memory from "../support/Memory.ts"
 
-const key = (text: string) => ContentKey.of({ text, image: "", cwd: "" }, ContentKey.noDefaults)
+const key = (text: string) => ContentKey.of({ text, image: "", cwd: "" })
 
 describe("The index", () => {
   it("tells equal rows apart by occurrence, and finds each.", () => {
@@ -58,7 +58,7 @@ describe("The index", () => {
 })
 
 describe("The key of a prompt", () => {
-  const of = (text: string, image = "", cwd = "") => ContentKey.of({ text, image, cwd }, ContentKey.noDefaults)
+  const of = (text: string, image = "", cwd = "") => ContentKey.of({ text, image, cwd })
   it("is made of text, image and working directory, wherever one ends and the next begins.", () => {
     const contents = [
       of("ab"),
@@ -72,10 +72,13 @@ describe("The key of a prompt", () => {
     expect(new Set(contents.map((each) => JSON.stringify(each))).size).toBe(contents.length)
     expect(of("ab", "i", "c")).toEqual(of("ab", "i", "c"))
   })
-  it("takes a default image or directory for none, so that a row stays the same row when the default changes.", () => {
-    const defaults = { images: new Set(["debian"]), cwds: new Set(["/a", "/b"]) }
-    const seen = (image: string, cwd: string) => ContentKey.of({ text: "x", image, cwd }, defaults)
-    expect([seen("", "/a"), seen("debian", "/b"), seen("", "")]).toEqual([of("x"), of("x"), of("x")])
-    expect(seen("alpine", "/c")).toEqual(of("x", "alpine", "/c"))
+  it("is written as 21 digits that read back as the same key.", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const digits = ContentKey.toText(of(text))
+        expect(digits).toMatch(/^[0-9a-f]{21}$/)
+        expect(ContentKey.fromText(digits)).toEqual(of(text))
+      })
+    )
   })
 })

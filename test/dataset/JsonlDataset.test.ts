@@ -5,7 +5,6 @@ import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer } from "effect"
-import * as ContentKey from "../../src/dataset/ContentKey.ts"
 import { Dataset, type DatasetService } from "../../src/dataset/Dataset.ts"
 import * as JsonlDataset from "../../src/dataset/JsonlDataset.ts"
 import * as Folder from "../support/Folder.ts"
@@ -22,8 +21,7 @@ const put = ({ content, name }: Given) =>
     (path) => Effect.promise(() => writeFile(path, content))
   )
 
-const at = (path: string, maxSamples?: number) =>
-  JsonlDataset.layer({ path, maxSamples, defaults: ContentKey.noDefaults })
+const at = (path: string, maxSamples?: number) => JsonlDataset.layer({ path, maxSamples })
 
 const layer = (given: Given) => Layer.unwrapScoped(Effect.map(put(given), (path) => at(path, given.maxSamples)))
 

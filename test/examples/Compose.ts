@@ -9,7 +9,6 @@
  *   Store, Progress                        and where it goes
  */
 import {
-  ContentKey,
   Dataset,
   JsonlDataset,
   MemoryStore,
@@ -84,7 +83,7 @@ export const answers = Effect.fn("Compose.answers")(function* (path: string) {
   const config = RunConfig.make({ dataset_file: path, batch_size: 10, run_name: "clocks", num_workers: 2 })
   const parts = Layer.mergeAll(
     Layer.succeed(RunConfig.RunConfig, config),
-    JsonlDataset.layer({ path, maxSamples: undefined, defaults: ContentKey.noDefaults }),
+    JsonlDataset.layer({ path, maxSamples: undefined }),
     clockReader,
     stoppedClocks,
     terminalForAll,

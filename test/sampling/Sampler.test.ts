@@ -5,7 +5,7 @@ import * as ContentKey from "../../src/dataset/ContentKey.ts"
 import { builtIn, type Distribution } from "../../src/sampling/Distribution.ts"
 import * as Sampler from "../../src/sampling/Sampler.ts"
 
-const key = (text: string) => ContentKey.of({ text, image: "", cwd: "" }, ContentKey.noDefaults)
+const key = (text: string) => ContentKey.of({ text, image: "", cwd: "" })
 const draw = (text: string, occurrence = 0, sample = 0): Sampler.Draw => ({ key: key(text), occurrence, sample })
 const distribution = (toolsets: Distribution["toolsets"]): Distribution => ({ name: "own", description: "", toolsets })
 

@@ -5,7 +5,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import * as ContentKey from "../../src/dataset/ContentKey.ts"
 import * as Disk from "../../src/store/Disk.ts"
 import * as Jsonl from "../../src/store/Jsonl.ts"
 import * as Resume from "../../src/store/Resume.ts"
@@ -31,8 +30,7 @@ const store = (folder: string) =>
     folder,
     runName: "test",
     resume: true,
-    toolNames: Rows.toolNames,
-    defaults: ContentKey.noDefaults
+    toolNames: Rows.toolNames
   })
 
 describe.runIf(canMount)("A full disk", () => {

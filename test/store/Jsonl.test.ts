@@ -1,4 +1,5 @@
 /** A run folder keeps what is finished through resume, torn files, a full disk and a second process. */
+import { execFileSync } from "node:child_process"
 import { appendFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
@@ -7,7 +8,6 @@ import { ContentIndex } from "../../src/dataset/ContentIndex.ts"
 import * as ContentKey from "../../src/dataset/ContentKey.ts"
 import * as Jsonl from "../../src/store/Jsonl.ts"
 import * as Resume from "../../src/store/Resume.ts"
-import * as RunFolder from "../../src/store/RunFolder.ts"
 import { type Entry, type SessionRecord, Store, type StoreService } from "../../src/store/Store.ts"
 import { encodeLine } from "../../src/trajectory/Trajectory.ts"
 import * as Folder from "../support/Folder.ts"
@@ -26,7 +26,6 @@ const session = <A, E, R>(
       runName: "test",
       resume: true,
       toolNames: Rows.toolNames,
-      defaults: ContentKey.noDefaults,
       ...options
     })
   )
@@ -43,7 +42,7 @@ const mergeFor =
     Effect.gen(function* () {
       const index = new ContentIndex()
       for (const prompt of prompts) {
-        index.add(ContentKey.of({ text: prompt, image: "", cwd: "" }, ContentKey.noDefaults), 0, 0)
+        index.add(ContentKey.of({ text: prompt, image: "", cwd: "" }), 0, 0)
       }
       const done = Resume.match(store.ledger, index, 1)
       const merged = yield* store.merge(done)
@@ -341,29 +340,131 @@ describe("run.json", () => {
       expect((yield* files(folder)).filter((name) => name.startsWith("."))).toEqual([])
     })
   )
-  it.scoped("tells which defaults earlier sessions gave, so that a changed default makes no row run again.", () =>
+  it.scoped("is not needed to find a row that ran in a default directory.", () =>
     Effect.gen(function* () {
       const folder = yield* Folder.scoped
+      const own = { prompt: "b", cwd: "/work/1" }
       yield* session(folder, (store) =>
-        Effect.zipRight(store.begin(record(1)), store.save(Rows.kept({ prompt: "a", cwd: "/work/1" })))
+        Effect.zipRight(
+          store.save(Rows.kept({ prompt: "a", cwd: "/work/1", defaultCwd: true })),
+          store.save(Rows.kept(own))
+        )
       )
-      const defaults = RunFolder.defaultsOf([
-        ...(yield* RunFolder.sessions(folder)).map(({ config }) => config),
-        { cwd: "/work/2" }
-      ])
-      expect(defaults).toEqual({ images: new Set(["debian"]), cwds: new Set(["/work/1", "/work/2"]) })
-      const found = yield* session(folder, mergeFor("a"), { defaults })
-      expect(found.done).toEqual([[0, 0]])
-      expect((yield* session(folder, mergeFor("a"))).done).toEqual([])
+      // The second row had the directory of its own, so it is not the prompt "b" without one.
+      expect((yield* session(folder, mergeFor("a", "b"))).done).toEqual([[0, 0]])
     })
   )
-  it.scoped("that cannot be read counts as none.", () =>
+  it.scoped("that cannot be read counts as none, is kept aside, and is named.", () =>
     Effect.gen(function* () {
       const folder = yield* Folder.scoped
       for (const content of ["", "{", '{"sessions":1}']) {
         yield* put(folder, "run.json", content)
         expect(yield* session(folder, (store) => Effect.succeed(store.sessions))).toEqual([])
+        expect(yield* text(folder, "run.json.unreadable")).toBe(content)
       }
     })
   )
 })
+
+describe("What lies in a run folder", () => {
+  const opened = (folder: string, more: Partial<Jsonl.Options> = {}) =>
+    Effect.match(
+      session(folder, () => Effect.void, more),
+      { onFailure: ({ message }) => message, onSuccess: () => "opened" }
+    )
+  it.scoped("and is no regular file keeps the run from beginning.", () =>
+    Effect.gen(function* () {
+      for (const name of ["run.json", "batch_3.jsonl", "trajectories.jsonl", "statistics.json", "failures.jsonl"]) {
+        const folder = yield* Folder.scoped
+        yield* Effect.promise(() => mkdir(join(folder, name)))
+        expect(yield* opened(folder)).toContain(`${join(folder, name)} is no regular file`)
+      }
+      const folder = yield* Folder.scoped
+      execFileSync("mkfifo", [join(folder, "batch_5.jsonl")])
+      expect(yield* opened(folder)).toContain("batch_5.jsonl is no regular file")
+    })
+  )
+  it.scoped("is never overwritten when it is a merged data set without its batch files.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* put(folder, "trajectories.jsonl", "{}\n")
+      expect(yield* opened(folder, { resume: false })).toContain("holds results already (trajectories.jsonl)")
+      expect(yield* opened(folder)).toContain("but no batch files to make it from")
+      expect(yield* text(folder, "trajectories.jsonl")).toBe("{}\n")
+    })
+  )
+  it.scoped("may have any numbers: new batches get one that is read again, and none that is there.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* put(folder, "batch_999999999999999.jsonl", `${lineOf({ prompt: "a", batch: 999_999_999_999_999 })}\n`)
+      yield* put(folder, "batch_4.jsonl", "")
+      yield* put(folder, "failures.jsonl", '{"batch_num":9007199254740991}\n')
+      const next = yield* session(folder, (store) =>
+        Effect.as(store.save(Rows.kept({ prompt: "b", batch: store.nextBatch })), store.nextBatch)
+      )
+      expect(next).toBe(5)
+      expect((yield* session(folder, mergeFor("a", "b"))).done).toEqual([[0, 1]])
+    })
+  )
+  it.scoped("stays when its last line is whole, but no row: only what is torn is cut off.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const foreign = '{"prompt_index":0,"conversations":[]}'
+      yield* put(folder, "batch_0.jsonl", `${lineOf({ prompt: "a" })}\n${foreign}`)
+      yield* put(folder, "batch_1.jsonl", `${lineOf({ prompt: "b" })}\n${foreign.slice(0, 20)}`)
+      expect((yield* session(folder, mergeFor("a", "b"))).done).toEqual([[0, 1]])
+      expect(yield* text(folder, "batch_0.jsonl")).toBe(`${lineOf({ prompt: "a" })}\n${foreign}`)
+      expect(yield* text(folder, "batch_1.jsonl")).toBe(`${lineOf({ prompt: "b" })}\n`)
+    })
+  )
+  it.scoped("may begin with a byte-order mark.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* put(folder, "batch_0.jsonl", `\ufeff${lineOf({ prompt: "a" })}\n`)
+      expect((yield* session(folder, mergeFor("a"))).done).toEqual([[0, 0]])
+      expect(yield* text(folder, "trajectories.jsonl")).toBe(`${lineOf({ prompt: "a" })}\n`)
+    })
+  )
+  it.scoped("may be rows of batch_runner.py: they are done, and get the shape of all others at the merge.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const count = { count: 1, success: 1, failure: 0 }
+      const row = {
+        prompt_index: 7,
+        conversations: [
+          { from: "system", value: "You are an agent." },
+          { from: "human", value: "a" },
+          { from: "gpt", value: "<think>\nx\n</think>\ny" }
+        ],
+        metadata: { batch_num: 3, timestamp: "2025-01-15T10:30:00.123456", model: "m" },
+        completed: true,
+        partial: false,
+        api_calls: 2,
+        toolsets_used: ["terminal"],
+        tool_stats: { terminal: count, skills_list: { count: 0, success: 0, failure: 0 } },
+        tool_error_counts: { terminal: 0, skills_list: 0 }
+      }
+      yield* put(folder, "batch_3.jsonl", `${JSON.stringify(row)}\n`)
+      const found = yield* session(folder, mergeFor("b", "a"))
+      expect(found.done).toEqual([[1, 1]])
+      const own = Rows.row({ prompt: "a", place: 1, batch: 3, calls: { terminal: 1 } })
+      const merged = JSON.parse(yield* text(folder, "trajectories.jsonl"))
+      expect(merged).toEqual({
+        ...own,
+        conversations: row.conversations
+          .slice(1)
+          .map((turn) => ({ ...turn, tool_calls: [], tool_call_id: "", name: "" })),
+        metadata: { ...own.metadata, timestamp: "2025-01-15T10:30:00", model: "m", usage: noUsage },
+        api_calls: 2,
+        system: "You are an agent."
+      })
+      const keys = (value: unknown): unknown =>
+        typeof value === "object" && value !== null
+          ? Object.entries(value).map(([name, part]) => [name, keys(part)])
+          : typeof value
+      expect(keys(merged)).toEqual(keys(own))
+    })
+  )
+})
+
+const noUsage = { prompt: 0, completion: 0, reasoning: 0, cached: 0, total: 0, cost_usd: 0 }

@@ -7,7 +7,7 @@ import { type Fate, Ledger, unmatched } from "../../src/store/Ledger.ts"
 import * as Merge from "../../src/store/Merge.ts"
 import * as Resume from "../../src/store/Resume.ts"
 
-const key = (text: string) => ContentKey.of({ text, image: "", cwd: "" }, ContentKey.noDefaults)
+const key = (text: string) => ContentKey.of({ text, image: "", cwd: "" })
 
 const indexOf = (texts: ReadonlyArray<string>): ContentIndex => {
   const index = new ContentIndex()
@@ -25,7 +25,7 @@ interface Finished {
 const ledgerOf = (rows: ReadonlyArray<Finished>): Ledger => {
   const ledger = new Ledger()
   for (const { text, ...row } of rows) {
-    ledger.add({ key: key(text), ...row, batch: 0, offset: 0, length: 0, place: unmatched })
+    ledger.add({ key: key(text), ...row, batch: 0, offset: 0, length: 0, place: unmatched, foreign: false })
   }
   return ledger
 }
@@ -244,5 +244,31 @@ describe("The order of the merged data set", () => {
       }),
       { numRuns: 400 }
     )
+  })
+})
+
+describe("Failed sessions", () => {
+  const failures = (...names: ReadonlyArray<readonly [string, number, number]>) =>
+    ledgerOf(names.map(([text, occurrence, sample]) => ({ text, occurrence, sample, fate: "no_reasoning" })))
+  it("count once each, as long as they are in the data set and not done.", () => {
+    const index = indexOf(["a", "b", "a", "c"])
+    const done = new Resume.Done(4, 2)
+    done.mark(1, 0)
+    const all = failures(["a", 0, 0], ["a", 0, 0], ["a", 1, 0], ["b", 0, 0], ["b", 0, 1], ["gone", 0, 0], ["c", 1, 0])
+    expect(Resume.stillFailed(all, index, done)).toBe(3)
+  })
+})
+
+describe("The set of done sessions", () => {
+  it("holds any number of them, however many samples a prompt has, in memory for those that are there.", () => {
+    const done = new Resume.Done(100_000, 100_000)
+    for (const place of [0, 42_949, 85_900, 99_999]) done.mark(place, 99_999)
+    expect(done.count).toBe(4)
+    expect([done.has(42_949, 99_999), done.has(42_950, 0), done.has(0, 0), done.has(85_900, 99_999)]).toEqual([
+      true,
+      false,
+      false,
+      true
+    ])
   })
 })

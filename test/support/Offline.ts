@@ -2,7 +2,6 @@
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Context, Effect, Layer, Logger, Ref } from "effect"
-import * as ContentKey from "../../src/dataset/ContentKey.ts"
 import * as JsonlDataset from "../../src/dataset/JsonlDataset.ts"
 import type { Model } from "../../src/model/Model.ts"
 import * as Scripted from "../../src/model/Scripted.ts"
@@ -33,7 +32,6 @@ export interface About {
   readonly store?: Layer.Layer<Store, StoreError>
   readonly boxes?: Boxes.Options
   readonly toolsets?: ReadonlyArray<readonly [string, number]>
-  readonly defaults?: ContentKey.Defaults
 }
 
 /** What a run left behind for the test to look at. */
@@ -57,7 +55,6 @@ export const folderStore = (folder: string, options: Partial<Jsonl.Options> = {}
     runName: "test",
     resume: true,
     toolNames: toolbox.toolNames,
-    defaults: ContentKey.noDefaults,
     ...options
   })
 
@@ -81,8 +78,7 @@ export const layer = (about: About) =>
       return Layer.mergeAll(
         JsonlDataset.layer({
           path,
-          maxSamples: max_samples ?? undefined,
-          defaults: about.defaults ?? ContentKey.noDefaults
+          maxSamples: max_samples ?? undefined
         }),
         about.model ?? Scripted.fromScript({ prompts: about.prompts ?? {}, default: about.default ?? [answer] }),
         about.store ?? Memory.layer({ toolNames: toolbox.toolNames, contents: left.contents }),

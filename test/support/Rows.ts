@@ -18,6 +18,7 @@ export interface About {
   readonly batch?: number
   readonly image?: string
   readonly cwd?: string
+  readonly defaultCwd?: boolean
   readonly answer?: string
   /** Calls by tool, all of them good. */
   readonly calls?: Readonly<Record<string, number>>
@@ -43,6 +44,8 @@ export const row = (about: About): Row => {
       model: "test-model",
       image: about.image ?? "",
       cwd: about.cwd ?? "",
+      default_image: false,
+      default_cwd: about.defaultCwd ?? false,
       sample: about.sample ?? 0,
       occurrence: about.occurrence ?? 0,
       usage
@@ -61,8 +64,15 @@ export const row = (about: About): Row => {
   }
 }
 
+const keyOf = (about: About) =>
+  ContentKey.of({
+    text: about.prompt,
+    image: about.image ?? "",
+    cwd: about.defaultCwd === true ? "" : (about.cwd ?? "")
+  })
+
 const entry = (about: About, outcome: Outcome): Entry => ({
-  key: ContentKey.of({ text: about.prompt, image: about.image ?? "", cwd: about.cwd ?? "" }, ContentKey.noDefaults),
+  key: keyOf(about),
   occurrence: about.occurrence ?? 0,
   sample: about.sample ?? 0,
   place: about.place ?? 0,
@@ -85,6 +95,8 @@ export const failed = (about: About): Entry =>
       failure: {
         prompt_index: about.place ?? 0,
         sample: about.sample ?? 0,
+        occurrence: about.occurrence ?? 0,
+        prompt_key: ContentKey.toText(keyOf(about)),
         batch_num: about.batch ?? 0,
         error: "ModelError",
         reason: "Overloaded",
