@@ -66,7 +66,7 @@ class Tally {
 
   /** True once, as soon as so many sessions in a row were all discarded. */
   warnsOfDiscards(): boolean {
-    if (this.warned || this.kept > 0 || this.discarded < 3) return false
+    if (this.warned || this.kept > 0 || this.discarded < 2) return false
     this.warned = true
     return true
   }

@@ -26,6 +26,8 @@ const Settings = Schema.Struct({
   /** Folder that holds the run folders. */
   output_dir: Schema.String,
   distribution: Schema.String,
+  /** Percent by toolset of a distribution from a file, which may change under its name; null for one that comes with the program. */
+  distribution_toolsets: Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Number })),
   model: Schema.String,
   base_url: Schema.String,
   /** Model calls per prompt at most. */
@@ -67,6 +69,7 @@ export class RunConfig extends Context.Tag("batch-runner/RunConfig")<RunConfig, 
 export const defaults = {
   output_dir: "data",
   distribution: "default",
+  distribution_toolsets: null,
   model: "anthropic/claude-sonnet-4.6",
   base_url: "https://openrouter.ai/api/v1",
   max_turns: 10,
@@ -143,6 +146,7 @@ const decisive = [
   "model",
   "base_url",
   "distribution",
+  "distribution_toolsets",
   "max_turns",
   "max_tokens",
   "providers_allowed",

@@ -48,7 +48,7 @@ const runMain = makeRunMain(({ fiber, teardown }) => {
   })
 })
 
-Output.ignoreClosedPipes()
+Output.outliveReaders()
 runMain(program, {
   disableErrorReporting: true,
   disablePrettyLogger: true,

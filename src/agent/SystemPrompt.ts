@@ -13,4 +13,5 @@ export const make = (options: { readonly cwd: string; readonly tools: ReadonlyAr
       ].join("\n")
 
 /** Stands behind the last message of the last allowed call. */
-export const lastTurn = "[This is your last turn: further tool calls will not be answered. Give your final answer now.]"
+export const lastTurn =
+  "[This is your last turn: you will not see what further tool calls give. Give your final answer now.]"

@@ -25,6 +25,9 @@ export const valueMark = "="
 
 const bad = (detail: string) => Either.left(new UsageError({ detail }))
 
+/** As much of what was typed as helps to find it. */
+const shown = (typed: string): string => (typed.length > 100 ? `${typed.slice(0, 100)}…` : typed)
+
 /** Underscores and dashes, `--name=value` and `--name value`; given twice, the last one counts. */
 export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyArray<string>, UsageError> => {
   const given = new Map<string, string | undefined>()
@@ -34,7 +37,7 @@ export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyAr
     if (builtIn.has(head)) return Either.right(argv)
     if (asked.has(token)) return Either.right([token])
     if (!token.startsWith("--")) {
-      return bad(`unexpected ${JSON.stringify(token)}: options are written --name=value or --name value`)
+      return bad(`unexpected ${JSON.stringify(shown(token))}: options are written --name=value or --name value`)
     }
     const name = head.slice(2).replaceAll("-", "_")
     const flag = flags.find((each) => each.name === name)
@@ -45,7 +48,8 @@ export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyAr
       const taken = inline ?? (follower !== undefined && truths.has(follower.toLowerCase()) ? follower : undefined)
       if (inline === undefined && taken !== undefined) at++
       const on = taken === undefined ? true : truths.get(taken.toLowerCase())
-      if (on === undefined) return bad(`--${name}: given ${JSON.stringify(taken)}, allowed: true or false, or no value`)
+      if (on === undefined)
+        return bad(`--${name}: given ${JSON.stringify(shown(taken ?? ""))}, allowed: true or false, or no value`)
       if (on) given.set(name, undefined)
       else given.delete(name)
       continue
@@ -93,11 +97,11 @@ const isOption = (token: string): boolean => token.startsWith("--") && flags.som
 const unknown = (head: string, name: string): string => {
   if (planned.includes(name)) return `--${name} is not part of this version yet; leave it out`
   const near = flags
-    .map((flag) => ({ flag, distance: distance(flag.name, name) }))
+    .map((flag) => ({ flag, distance: distance(flag.name, name.slice(0, 100)) }))
     .sort((a, b) => a.distance - b.distance)[0]
-  return near !== undefined && near.distance <= Math.max(3, name.length / 3)
+  return near !== undefined && near.distance <= Math.min(3, name.length / 2)
     ? `${head} is not an option; did you mean --${near.flag.name}?`
-    : `${head} is not an option; --help lists all of them`
+    : `${shown(head)} is not an option; --help lists all of them`
 }
 
 /** Single-letter changes between two names. */

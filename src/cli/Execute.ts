@@ -13,7 +13,7 @@ import { providerSent, RunConfig, reasoningSent, type Settings } from "../RunCon
 import * as Progress from "../report/Progress.ts"
 import * as Screen from "../report/Screen.ts"
 import * as Summary from "../report/Summary.ts"
-import type { Distribution } from "../sampling/Distribution.ts"
+import { builtIn, type Distribution } from "../sampling/Distribution.ts"
 import * as DistributionFile from "../sampling/DistributionFile.ts"
 import * as Sampler from "../sampling/Sampler.ts"
 import * as Local from "../sandbox/Local.ts"
@@ -61,7 +61,11 @@ const run = Effect.fn("Execute.run")(function* (request: Request, resume: string
 const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request) {
   const toolsets = catalogue({ commandTimeout: config.command_timeout })
   const toolbox = Toolbox.make(toolsets)
-  const distribution = yield* workable(config, toolsets)
+  const given = yield* DistributionFile.resolve(
+    config.distribution,
+    toolsets.map(({ name }) => name)
+  )
+  const distribution = yield* workable(config, toolsets, given)
   const folder = resolve(config.output_dir, config.run_name)
   yield* refuseOwnFile(config.dataset_file, folder)
   const { toolNames } = toolbox
@@ -72,14 +76,17 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
     path: config.dataset_file,
     maxSamples: config.max_samples ?? undefined
   }).pipe(Layer.tap((context) => checkDataset(config, Context.get(context, Dataset))))
-  const sandboxes = Local.layer({ network: config.network, hide: [folder] })
+  const sandboxes = Local.layer({ network: config.network, hide: [folder, dirname(folder)] })
   const store = Jsonl.layer({ folder, runName: config.run_name, resume: config.resume, toolNames })
   // The run folder is made last: only when nothing else stands in the way.
   const checked = store.pipe(Layer.provideMerge(Layer.mergeAll(sandboxes, model, dataset)))
   return Layer.mergeAll(
     checked,
     Progress.live,
-    Layer.succeed(RunConfig, config),
+    Layer.succeed(RunConfig, {
+      ...config,
+      distribution_toolsets: builtIn.includes(given) ? null : Object.fromEntries(given.toolsets)
+    }),
     Layer.succeed(Toolbox.Toolbox, toolbox),
     Sampler.layer({ distribution, seed: config.seed })
   )
@@ -101,9 +108,11 @@ const refuseOwnFile = (dataset: string, folder: string) => {
 }
 
 /** The distribution without the toolsets that cannot work here, each named once. */
-const workable = Effect.fn("Execute.workable")(function* (config: Settings, toolsets: ReadonlyArray<Toolset>) {
-  const names = toolsets.map(({ name }) => name)
-  const distribution = yield* DistributionFile.resolve(config.distribution, names)
+const workable = Effect.fn("Execute.workable")(function* (
+  config: Settings,
+  toolsets: ReadonlyArray<Toolset>,
+  distribution: Distribution
+) {
   const lacking = toolsets.filter(
     ({ name, lacks }) => lacks !== null && distribution.toolsets.some(([each, percent]) => each === name && percent > 0)
   )

@@ -23,13 +23,12 @@ export const plainWhereNotTerminal = <A, E, R>(effect: Effect.Effect<A, E, R>): 
     })
   )
 
-/** A reader that closed its end wants no more: that is no reason to end a run. */
-export const ignoreClosedPipes = (): void => {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error
-    })
-  }
+/** A reader that closed its end, or a full disk behind it, is no reason to end a run: its results are in its own files. */
+export const outliveReaders = (): void => {
+  process.stderr.on("error", () => {})
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") process.stderr.write(`batch-runner: standard output takes no more: ${error.message}\n`)
+  })
 }
 
 /** Calls `then` when all that was written has reached its reader, or has none. */

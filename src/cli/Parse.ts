@@ -16,9 +16,11 @@ export interface Request {
 }
 
 const bad = (name: string, given: string, allowed: string): UsageError =>
-  new UsageError({ detail: `--${name}: given ${JSON.stringify(given)}, allowed: ${allowed}` })
+  new UsageError({
+    detail: `--${name}: given ${JSON.stringify(given.length > 300 ? `${given.slice(0, 300)}…` : given)}, allowed: ${allowed}`
+  })
 
-/** The value of one option, `fallback` where it was not given or is empty. */
+/** The value of one option, `fallback` where it was not given. */
 type Read<A> = Either.Either<A, UsageError>
 
 const text = (typed: Typed, name: string): string | undefined => {
@@ -30,7 +32,7 @@ const filled = (typed: Typed, name: string): string | undefined => text(typed, n
 
 const on = (typed: Typed, name: string): boolean => typed[name] === true
 
-/** An empty value is more likely a variable that is not set than a wish for the default, which costs money. */
+/** An empty value is more likely a variable that is not set than a wish for the default, which may cost money. */
 const notEmpty = (typed: Typed, name: string, fallback: string, allowed: string): Read<string> =>
   text(typed, name)?.trim() === ""
     ? Either.left(bad(name, "", `${allowed}; or leave it out for ${fallback}`))
@@ -43,18 +45,24 @@ const required = (typed: Typed, name: string, what: string): Read<string> => {
     : Either.right(value)
 }
 
-const whole = <F>(typed: Typed, name: string, least: number, fallback: F): Read<number | F> => {
-  const value = filled(typed, name)
+const whole = <F>(
+  typed: Typed,
+  name: string,
+  fallback: F,
+  least = Number.MIN_SAFE_INTEGER,
+  most = Number.MAX_SAFE_INTEGER
+): Read<number | F> => {
+  const value = text(typed, name)?.trim()
   if (value === undefined) return Either.right(fallback)
   const number = Number(value)
-  return /^[+-]?\d+$/.test(value) && Number.isSafeInteger(number) && number >= least
-    ? Either.right(number)
-    : Either.left(
-        bad(name, value, least <= Number.MIN_SAFE_INTEGER ? "a whole number" : `a whole number of at least ${least}`)
-      )
+  if (/^[+-]?\d+$/.test(value) && number >= least && number <= most) return Either.right(number)
+  const from = least > Number.MIN_SAFE_INTEGER ? ` of at least ${least}` : ""
+  const to = most < Number.MAX_SAFE_INTEGER ? ` and at most ${most}` : ""
+  return Either.left(bad(name, value, `a whole number${from}${to}`))
 }
 
-const count = <F>(typed: Typed, name: string, fallback: F): Read<number | F> => whole(typed, name, 1, fallback)
+const count = <F>(typed: Typed, name: string, fallback: F, most?: number): Read<number | F> =>
+  whole(typed, name, fallback, 1, most)
 
 const choice = <A extends string, F>(
   typed: Typed,
@@ -62,7 +70,7 @@ const choice = <A extends string, F>(
   literals: { readonly literals: ReadonlyArray<A> },
   fallback: F
 ): Read<A | F> => {
-  const value = filled(typed, name)
+  const value = text(typed, name)?.trim()
   if (value === undefined) return Either.right(fallback)
   const found = literals.literals.find((literal) => literal === value.toLowerCase())
   return found === undefined ? Either.left(bad(name, value, literals.literals.join(", "))) : Either.right(found)
@@ -78,7 +86,7 @@ const runName = (typed: Typed): Read<string> =>
   Either.filterOrLeft(
     required(typed, "run_name", "a name for the run's folder"),
     (name) => /^[A-Za-z0-9._-]{1,200}$/.test(name) && name !== "." && name !== "..",
-    (name) => bad("run_name", name, "letters, digits, . _ - (a name, no path)")
+    (name) => bad("run_name", name, "at most 200 letters, digits, . _ - (a name, no path)")
   )
 
 const address = "an http or https address, such as http://127.0.0.1:8000/v1"
@@ -185,8 +193,9 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
         () => count(typed, "batch_size", 1)
       ),
       run_name: yield* runName(typed),
-      output_dir: filled(typed, "output_dir") ?? defaults.output_dir,
-      distribution: filled(typed, "distribution") ?? defaults.distribution,
+      output_dir: yield* notEmpty(typed, "output_dir", defaults.output_dir, "the path of a folder"),
+      distribution: yield* notEmpty(typed, "distribution", defaults.distribution, "a name or the path of a file"),
+      distribution_toolsets: defaults.distribution_toolsets,
       model: yield* notEmpty(typed, "model", defaults.model, "a model id"),
       base_url: yield* baseUrl(typed),
       max_turns: yield* count(typed, "max_turns", defaults.max_turns),
@@ -203,13 +212,18 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       reasoning_filter: yield* choice(typed, "reasoning_filter", RunConfig.ReasoningFilter, defaults.reasoning_filter),
       ephemeral_system_prompt: text(typed, "ephemeral_system_prompt") ?? defaults.ephemeral_system_prompt,
       prefill_messages: yield* prefill(typed),
-      log_prefix_chars: yield* whole(typed, "log_prefix_chars", 0, defaults.log_prefix_chars),
+      log_prefix_chars: yield* whole(typed, "log_prefix_chars", defaults.log_prefix_chars, 0),
       verbose: on(typed, "verbose"),
-      seed: yield* whole(typed, "seed", Number.MIN_SAFE_INTEGER, defaults.seed),
+      seed: yield* whole(typed, "seed", defaults.seed),
       sandbox: yield* sandbox(typed),
       cwd: filled(typed, "cwd") ?? defaults.cwd,
       network: yield* network(typed),
-      samples_per_prompt: yield* count(typed, "samples_per_prompt", defaults.samples_per_prompt),
+      samples_per_prompt: yield* count(
+        typed,
+        "samples_per_prompt",
+        defaults.samples_per_prompt,
+        RunConfig.samplesAtMost
+      ),
       timeout: yield* count(typed, "timeout", defaults.timeout),
       command_timeout: yield* count(typed, "command_timeout", defaults.command_timeout),
       strict_toolsets: on(typed, "strict_toolsets")

@@ -86,26 +86,28 @@ export const withoutKey = (text: string, key: string): string => {
   return out.join("") + text.slice(shown)
 }
 
-/** The wait that `retry-after-ms` or `retry-after` (seconds or an HTTP date) asks for. `now`: milliseconds since the epoch. */
+/**
+ * The longest wait that `retry-after-ms` and `retry-after` (seconds or an HTTP date) ask for, whatever stands there twice.
+ * `now`: milliseconds since the epoch.
+ */
 export const retryAfter = (
   header: (name: string) => string | null | undefined,
   now: number
 ): Option.Option<Duration.Duration> => {
-  const millis = number(header("retry-after-ms"))
-  if (millis !== undefined) {
-    return Option.some(Duration.millis(millis))
-  }
-  const given = header("retry-after")
-  const seconds = number(given)
-  if (seconds !== undefined) {
-    return Option.some(Duration.millis(seconds * 1000))
-  }
-  const date = Date.parse(given ?? "")
-  return Number.isNaN(date) ? Option.none() : Option.some(Duration.millis(Math.max(0, date - now)))
+  const given = header("retry-after") ?? ""
+  const seconds = numbers(given)
+  const date = seconds.length > 0 ? Number.NaN : Date.parse(given)
+  const waits = [
+    ...numbers(header("retry-after-ms") ?? ""),
+    ...seconds.map((each) => each * 1000),
+    ...(Number.isNaN(date) ? [] : [Math.max(0, date - now)])
+  ]
+  return waits.length === 0 ? Option.none() : Option.some(Duration.millis(Math.max(...waits)))
 }
 
-const number = (text: string | null | undefined): number | undefined =>
-  text !== null && text !== undefined && /^\s*\d+(?:\.\d*)?\s*$/.test(text) ? Number(text) : undefined
+/** The numbers of a header, which is a list when it was sent more than once. */
+const numbers = (text: string): ReadonlyArray<number> =>
+  text.split(",").flatMap((each) => (/^\s*\d+(?:\.\d*)?\s*$/.test(each) ? [Number(each)] : []))
 
 const causes: ReadonlyMap<string, string> = new Map([
   ["ECONNREFUSED", "connection refused"],

@@ -3,17 +3,16 @@ import { Clock, Duration, Effect, Either, Layer, Option, Predicate, Redacted } f
 import type { OpenAI } from "openai"
 import * as Failure from "./Failure.ts"
 import { type Answer, type Ask, Model, ModelError, type Request } from "./Model.ts"
+import * as RequestBody from "./RequestBody.ts"
 import * as Transport from "./Transport.ts"
 import * as Wire from "./Wire.ts"
 
+/** Looks up a response's header by its name. */
+type Header = (name: string) => string | null | undefined
+
 /** How a call can end without a successful response. */
 type Rejection =
-  | {
-      readonly _tag: "Status"
-      readonly status: number
-      readonly body: unknown
-      readonly header: (name: string) => string | null | undefined
-    }
+  | { readonly _tag: "Status"; readonly status: number; readonly body: unknown; readonly header: Header }
   | { readonly _tag: "Broken"; readonly cause: unknown }
   | { readonly _tag: "TooLate" }
 
@@ -47,7 +46,7 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
   if (Either.isLeft(post)) {
     return { complete: () => Effect.fail(failures.address) }
   }
-  const encode = Wire.textEncoder(request)
+  const encode = RequestBody.textEncoder(request)
   const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     Either.match(
       bounded(() => encode(ask)),
@@ -57,12 +56,15 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
           post.right(body).pipe(
             Effect.matchEffect({
               onFailure: (rejection) => Effect.flatMap(failures.rejected(rejection), Effect.fail),
-              onSuccess: (text) =>
+              onSuccess: ({ text, header }) =>
                 Either.match(
                   bounded(() => Wire.decodeText(ask, text)),
                   {
                     onLeft: () => Effect.fail(failures.tooDeep),
-                    onRight: Either.mapLeft(failures.noAnswer)
+                    onRight: Either.match({
+                      onLeft: (problem) => Effect.flatMap(failures.noAnswer(problem, header), Effect.fail),
+                      onRight: Effect.succeed
+                    })
                   }
                 )
             })
@@ -82,7 +84,7 @@ const address = (baseUrl: string) =>
     return url
   })
 
-/** Posts a body through the package's client and gives the text of a successful response. */
+/** Posts a body through the package's client and gives the text and the headers of a successful response. */
 const poster = (openai: typeof import("openai"), request: Request, post: Transport.Post) => {
   const { baseUrl: url, callLimit } = request
   const timeout = Math.max(1, Math.min(2 ** 31 - 1, Math.ceil(Duration.toMillis(callLimit))))
@@ -116,9 +118,15 @@ const poster = (openai: typeof import("openai"), request: Request, post: Transpo
     maxRetries: 0,
     logLevel: "off"
   })
-  return (body: string): Effect.Effect<string, Rejection> =>
+  return (body: string): Effect.Effect<{ readonly text: string; readonly header: Header }, Rejection> =>
     Effect.tryPromise({
-      try: (signal) => client.post<unknown>("/chat/completions", { body, signal }).then((text) => String(text ?? "")),
+      try: (signal) =>
+        client
+          .post("/chat/completions", { body, signal })
+          .asResponse()
+          .then((response) =>
+            response.text().then((text) => ({ text, header: (name: string) => response.headers.get(name) }))
+          ),
       catch: (error): Rejection => {
         if (error instanceof openai.APIError && error.status !== undefined) {
           return { _tag: "Status", status: error.status, body: error.error, header: (name) => error.headers?.get(name) }
@@ -171,7 +179,6 @@ const failuresOf = (request: Request, key: string) => {
         : status === 401 && key === ""
           ? "no API key was sent. "
           : ""
-    const wait = Failure.retryAfter(rejection.header, now)
     return new ModelError({
       reason: Failure.reasonOf(status),
       detail: said(
@@ -179,9 +186,27 @@ const failuresOf = (request: Request, key: string) => {
         hint + (status < 400 ? "" : Failure.words(rejection.body))
       ),
       status,
-      ...(Option.isSome(wait) ? { retryAfter: wait.value } : {})
+      ...waiting(rejection.header, now)
     })
   }
+
+  const noAnswer = (problem: Wire.Problem, header: Header, now: number): ModelError =>
+    problem._tag === "Malformed"
+      ? new ModelError({
+          reason: "BadAnswer",
+          detail: line(`HTTP 200 from ${host} with ${Failure.words(problem.detail)}`),
+          status: 200,
+          ...waiting(header, now)
+        })
+      : new ModelError({
+          reason: problem.code === 429 ? "RateLimited" : "Overloaded",
+          detail: said(
+            `HTTP 200 from ${host} with an error${problem.code === 0 ? "" : ` ${problem.code}`}`,
+            Failure.words(problem.error)
+          ),
+          status: 200,
+          ...waiting(header, now)
+        })
 
   const tooLate = () =>
     new ModelError({
@@ -211,20 +236,11 @@ const failuresOf = (request: Request, key: string) => {
           return Effect.sync(tooLate)
       }
     },
-    noAnswer: (problem: Wire.Problem): ModelError =>
-      problem._tag === "Malformed"
-        ? new ModelError({
-            reason: "BadAnswer",
-            detail: line(`HTTP 200 from ${host} with ${Failure.words(problem.detail)}`),
-            status: 200
-          })
-        : new ModelError({
-            reason: problem.code === 429 ? "RateLimited" : "Overloaded",
-            detail: said(
-              `HTTP 200 from ${host} with an error${problem.code === 0 ? "" : ` ${problem.code}`}`,
-              Failure.words(problem.error)
-            ),
-            status: 200
-          })
+    noAnswer: (problem: Wire.Problem, header: Header): Effect.Effect<ModelError> =>
+      Effect.map(Clock.currentTimeMillis, (now) => noAnswer(problem, header, now))
   }
 }
+
+/** The wait that the endpoint asks for, as a field of the error. */
+const waiting = (header: Header, now: number): { readonly retryAfter?: Duration.Duration } =>
+  Option.match(Failure.retryAfter(header, now), { onNone: () => ({}), onSome: (retryAfter) => ({ retryAfter }) })

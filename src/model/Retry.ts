@@ -17,7 +17,8 @@ export const defaults: Options = {
   tries: 6,
   base: Duration.millis(500),
   cap: Duration.seconds(30),
-  patience: Duration.minutes(10)
+  // No longer than a prompt has by default: its own time limit ends the wait.
+  patience: Duration.hours(1)
 }
 
 /** Puts retries around the model below. */

@@ -147,7 +147,7 @@ const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<
   return (body, signal, limit) =>
     exchange(body, signal, limit).then(({ status, headers: given, bytes }) => {
       const encoding = given["content-encoding"]
-      const header = status === 200 ? {} : kept(given)
+      const header = status === 200 && !asksToWait(given) ? {} : kept(given)
       return encoding === undefined || encoding === "identity"
         ? reply(status, header, textOf(bytes))
         : inflate(String(encoding), bytes).then(
@@ -159,6 +159,10 @@ const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<
 
 /** UTF-8 without the mark that some servers put in front. */
 const textOf = (bytes: Buffer): string => bytes.toString("utf8", bytes[0] === 0xef && bytes[1] === 0xbb ? 3 : 0)
+
+/** Some servers say so with HTTP 200 and an error in the body; building no list for all others keeps a success cheap. */
+const asksToWait = (headers: Headers): boolean =>
+  headers["retry-after"] !== undefined || headers["retry-after-ms"] !== undefined
 
 const kept = (headers: Headers): Record<string, string> =>
   Object.fromEntries(

@@ -1,6 +1,6 @@
-/** The chat-completions JSON of the endpoints: our asks encoded, their answers decoded, at this one door. */
+/** The chat-completions JSON of the endpoints, decoded into answers at this one door. */
 import { Either, Predicate, Schema } from "effect"
-import type { Answer, Ask, FinishReason, Message, Request, ToolCall, Usage } from "./Model.ts"
+import type { Answer, Ask, FinishReason, ToolCall, Usage } from "./Model.ts"
 import * as Reasoning from "./Reasoning.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -9,54 +9,6 @@ type Json = Readonly<Record<string, unknown>>
 export type Problem =
   | { readonly _tag: "Failed"; readonly code: number; readonly error: unknown }
   | { readonly _tag: "Malformed"; readonly detail: string }
-
-/** Makes the request body of each ask of a run. */
-export const encoder = (request: Request): ((ask: Ask) => Json) => {
-  const rest = {
-    ...(request.maxTokens === undefined ? {} : { max_tokens: request.maxTokens }),
-    ...(request.provider === undefined ? {} : { provider: request.provider }),
-    ...(request.reasoning === undefined ? {} : { reasoning: request.reasoning }),
-    // Other endpoints may refuse a field they do not know.
-    ...(isOpenRouter(request.baseUrl) ? { usage: { include: true } } : {})
-  }
-  return (ask) => ({
-    model: request.model,
-    messages: ask.messages.map(encodeMessage),
-    ...(ask.tools.length === 0 ? {} : { tools: ask.tools }),
-    ...rest
-  })
-}
-
-/** Makes the text of each ask's body; the tools of a run are few sets and long, so each set is written once. */
-export const textEncoder = (request: Request): ((ask: Ask) => string) => {
-  const encode = encoder(request)
-  const written = new WeakMap<Ask["tools"], string>()
-  const toolsText = (tools: Ask["tools"]): string => {
-    const text = written.get(tools) ?? JSON.stringify(tools)
-    written.set(tools, text)
-    return text
-  }
-  return (ask) => {
-    const body = JSON.stringify(encode({ ...ask, tools: [] }))
-    return ask.tools.length === 0 ? body : `${body.slice(0, -1)},"tools":${toolsText(ask.tools)}}`
-  }
-}
-
-const isOpenRouter = (baseUrl: string): boolean => {
-  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ""
-  return host === "openrouter.ai" || host.endsWith(".openrouter.ai")
-}
-
-const encodeMessage = (message: Message): Json => {
-  switch (message.role) {
-    case "answer":
-      return message.answer.echo
-    case "tool":
-      return { role: "tool", tool_call_id: message.callId, content: message.content.toWellFormed() }
-    default:
-      return { role: message.role, content: message.content.toWellFormed() }
-  }
-}
 
 /** A JSON object taken as it is, unknown fields included, without a copy. */
 const JsonObject = Schema.declare((value: unknown): value is Json => Predicate.isRecord(value), {
@@ -119,11 +71,13 @@ const failed = (error: unknown): Problem => ({ _tag: "Failed", code: count(field
 const isGiven = (error: unknown): boolean => error !== undefined && error !== null && error !== "" && error !== false
 
 const toAnswer = (ask: Ask, message: Json, finish: unknown, usage: unknown): Answer => {
-  const calls = toCalls(ask, message.tool_calls)
+  const calls = toCalls(ask, callsGiven(message))
   const parts = contentParts(message.content)
+  const finishReason = toFinishReason(finish, calls.length > 0)
   const refusal = Predicate.isString(message.refusal) ? message.refusal : ""
   const { content, reasoning } = Reasoning.part({
     text: parts.text === "" ? refusal : parts.text,
+    ended: finishReason === "stop",
     reasoning: message.reasoning,
     reasoning_content: message.reasoning_content,
     reasoning_details: message.reasoning_details,
@@ -133,7 +87,7 @@ const toAnswer = (ask: Ask, message: Json, finish: unknown, usage: unknown): Ans
     content: content.toWellFormed(),
     reasoning,
     toolCalls: calls.map((call) => call.call),
-    finishReason: toFinishReason(finish, calls.length > 0),
+    finishReason,
     usage: toUsage(usage),
     echo: toEcho(
       message,
@@ -157,18 +111,28 @@ const contentParts = (content: unknown): { readonly text: string; readonly reaso
   }
 }
 
+/** The calls as they came; older servers send a single one, without an id, in a field of its own. */
+const callsGiven = (message: Json): ReadonlyArray<Json> => {
+  const list: ReadonlyArray<unknown> = Array.isArray(message.tool_calls) ? message.tool_calls : []
+  const calls = list.filter(Predicate.isRecord)
+  const single = message.function_call
+  return calls.length === 0 && string(field(single, "name")) !== "" ? [{ function: single }] : calls
+}
+
 /** Each call twice: ours, and the endpoint's own with the same id and arguments, for the echo. */
-const toCalls = (ask: Ask, given: unknown): ReadonlyArray<{ readonly call: ToolCall; readonly raw: Json }> => {
-  if (!Array.isArray(given) || given.length === 0) {
+const toCalls = (
+  ask: Ask,
+  given: ReadonlyArray<Json>
+): ReadonlyArray<{ readonly call: ToolCall; readonly raw: Json }> => {
+  if (given.length === 0) {
     return []
   }
-  const list: ReadonlyArray<unknown> = given
   const used = new Set(
     ask.messages.flatMap((message) =>
       message.role === "answer" ? message.answer.toolCalls.map((earlier) => earlier.id) : []
     )
   )
-  return list.filter(Predicate.isRecord).map((raw, place) => {
+  return given.map((raw, place) => {
     const about = Predicate.isRecord(raw.function) ? raw.function : raw.custom
     const call = {
       id: uniqueId(string(raw.id), `call_${ask.turn}_${place}`, used),

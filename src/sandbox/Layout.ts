@@ -19,12 +19,14 @@ export type Cwd =
   | { readonly _tag: "Made"; readonly part: string }
   /** It is part of the system, read-only. */
   | { readonly _tag: "Seen" }
+  /** It cannot be: `by` is there and no directory. */
+  | { readonly _tag: "Blocked"; readonly by: string }
   /** A private folder is mounted at `at`; `opened` is the read-only ancestor that must make room for it. */
   | { readonly _tag: "Mounted"; readonly at: string; readonly opened: string | undefined }
 
 /** The directory that `cwd` of a spec means: /workspace by default, and where relative paths start. */
 export const directory = (cwd: string): string => {
-  const path = posix.resolve("/workspace", cwd)
+  const path = posix.resolve("/workspace", cwd.replace(/^~(?=\/|$)/, home))
   return path === "/var/tmp" || path.startsWith("/var/tmp/") ? path.slice(4) : path
 }
 
@@ -59,8 +61,8 @@ export const plan = (system: System, hidden: ReadonlyArray<Step>, cwd: string): 
   if (!shown) return { _tag: "Mounted", at: path, opened: undefined }
   let ancestor = path
   while (look(ancestor) === undefined) ancestor = posix.dirname(ancestor)
-  // What is there is used as it is; a file there, or in the way, is for the first command to complain of.
-  if (ancestor === path || look(ancestor)?.isDirectory() !== true) return { _tag: "Seen" }
+  if (look(ancestor)?.isDirectory() !== true) return { _tag: "Blocked", by: ancestor }
+  if (ancestor === path) return { _tag: "Seen" }
   return { _tag: "Mounted", at: path, opened: ancestor }
 }
 

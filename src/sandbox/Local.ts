@@ -1,5 +1,5 @@
 /** Sandboxes on this machine: a bubblewrap namespace for each prompt, or a plain folder where bubblewrap does not work. */
-import { existsSync, mkdirSync } from "node:fs"
+import { existsSync, mkdirSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join, posix } from "node:path"
 import { Effect, Layer, Scope } from "effect"
@@ -35,6 +35,28 @@ interface Shared {
 
 const parts = Layout.privates.map((one) => one.part)
 
+const blocked = (cwd: string, by: string) =>
+  new SandboxError({
+    reason: "Unavailable",
+    detail: `cwd: ${JSON.stringify(cwd.slice(0, 200))} cannot be the working directory: ${by}`
+  })
+
+/** What stands in the way of a working directory: found before anything is paid for it. */
+const obstacle = ({ options, base }: Shared, system: System.System | undefined, cwd: string): string | undefined => {
+  if (cwd.includes("\0")) return "it has a NUL character"
+  if (Buffer.byteLength(cwd) > 3000 || cwd.split("/").some((part) => Buffer.byteLength(part) > 255)) {
+    return "its name is too long"
+  }
+  if (system !== undefined) {
+    const provided = Layout.plan(system, System.hidden(system, [...options.hide, base]), Layout.directory(cwd))
+    return provided._tag === "Blocked" ? `${provided.by} is no directory` : undefined
+  }
+  if (!cwd.startsWith("/")) return undefined
+  let ancestor = cwd
+  while (!existsSync(ancestor)) ancestor = posix.dirname(ancestor)
+  return statSync(ancestor).isDirectory() ? undefined : `${ancestor} is no directory`
+}
+
 /** A session in a namespace. */
 const inNamespace = (shared: Shared, system: System.System, name: string, cwd: string): Session.Kind => {
   const place = join(shared.base, name)
@@ -49,6 +71,7 @@ const inNamespace = (shared: Shared, system: System.System, name: string, cwd: s
     make: Effect.gen(function* () {
       const hidden = System.hidden(system, [...shared.options.hide, shared.base])
       const provided = Layout.plan(system, hidden, directory)
+      if (provided._tag === "Blocked") return yield* blocked(cwd, `${provided.by} is no directory`)
       const own = provided._tag === "Made" ? provided.part : "cwd"
       yield* Place.make(place, [...parts, "etc", own])
       for (const list of ["passwd", "group"] as const) yield* Place.put(join(place, "etc", list), Layout.users[list])
@@ -168,16 +191,17 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
         : Effect.match(probe(shared, system), { onFailure: (error) => error.message, onSuccess: () => undefined })
       if (trouble !== undefined && !options.network) return yield* networkless(trouble)
       if (trouble !== undefined) yield* Effect.logWarning(warning(trouble))
+      const ground = trouble === undefined ? system : undefined
       let opened = 0
       return {
         open: (spec) =>
           Effect.suspend(() => {
             if (spec.image !== "") return noImage(spec)
+            const hindrance = spec.cwd === "" ? undefined : obstacle(shared, ground, spec.cwd)
+            if (hindrance !== undefined) return blocked(spec.cwd, hindrance)
             const name = `${spec.id}-${opened++}`
             return lazily(
-              system === undefined || trouble !== undefined
-                ? inFolder(shared, name, spec.cwd)
-                : inNamespace(shared, system, name, spec.cwd)
+              ground === undefined ? inFolder(shared, name, spec.cwd) : inNamespace(shared, ground, name, spec.cwd)
             )
           })
       }

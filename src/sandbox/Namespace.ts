@@ -150,11 +150,14 @@ const hold = (options: Options): Effect.Effect<Holder, SandboxError> =>
 /** Ends the holder, and waits until no process of its namespace is left. */
 const end = (holder: Holder, space: string, fds: ReadonlyArray<number>): Effect.Effect<void> =>
   Effect.gen(function* () {
+    const { process } = holder
+    const ended = () => process.exitCode !== null || process.signalCode !== null
     // The number may be another process's by now; the name of its namespace tells. The kernel ends all others with this one.
-    if (Proc.pidNamespace(holder.pid) === space) Proc.signal(holder.pid, "SIGKILL")
-    if (holder.process.pid !== undefined && holder.process.exitCode === null && holder.process.signalCode === null) {
-      Proc.signal(-holder.process.pid, "SIGKILL")
-    }
+    const found = Proc.pidNamespace(holder.pid) === space
+    if (found) Proc.signal(holder.pid, "SIGKILL")
+    // Its parent ends when it has seen that, and leaves nothing dead to the machine's first process.
+    for (let waits = 0; found && !ended() && waits < 100; waits++) yield* Proc.pause(2)
+    if (process.pid !== undefined && !ended()) Proc.signal(-process.pid, "SIGKILL")
     holder.process.stdin?.destroy()
     holder.process.stdout?.destroy()
     holder.process.stderr?.destroy()

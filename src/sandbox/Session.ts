@@ -86,6 +86,10 @@ const groundOf = (kind: Kind): Effect.Effect<Effect.Effect<Ground, SandboxError>
 const kill = ({ call, ground, child }: Running): Effect.Effect<void> =>
   Effect.gen(function* () {
     const clean = yield* Proc.reap(() => ground.strays(call, child.started), { tooMany: ground.crowded })
+    // What joined the namespace on the command's behalf stops and ends with it. Killed before, it would leave a dead child to
+    // the machine's first process, which may take a second to notice, or for ever; as long the namespace cannot end.
+    Proc.signal(-child.pid, "SIGCONT")
+    if (clean) yield* Proc.atMost(child.ended, 500)
     if (child.exitCode() === null) Proc.signal(-child.pid, "SIGKILL")
     if (!clean) yield* ground.end
     yield* Proc.atMost(child.ended, 1000)

@@ -87,9 +87,11 @@ export const survey = (): System => {
 /** Hides host paths that lie in a shown folder; the others are out of sight anyway. A path that is not there yet cannot be hidden. */
 export const hidden = (system: System, paths: ReadonlyArray<string>): ReadonlyArray<Step> => {
   const home = attempt(homedir) ?? ""
-  // System accounts have homes such as / or /usr/sbin, which nothing could run without.
-  const ownHome = home.split("/").length > 2 && !/^\/usr(\/[^/]+)?$/.test(home) ? [home] : []
-  const real = [...paths, ...ownHome].flatMap((path) => attempt(() => realpathSync(path)) ?? [])
+  const ownHome = home.split("/").length > 2 ? [home] : []
+  const real = [...paths, ...ownHome]
+    .flatMap((path) => attempt(() => realpathSync(path)) ?? [])
+    // System accounts have homes such as /usr/sbin, which nothing could run without.
+    .filter((path) => !/^\/usr\/(bin|sbin|lib[^/]*|libexec|share|local)$/.test(path))
   return [...new Set(real)].flatMap((path): ReadonlyArray<Step> => {
     if (!system.roots.some((root) => within(path, root) && path !== root)) return []
     return [{ _tag: attempt(() => statSync(path).isDirectory()) === true ? "HideFolder" : "HideFile", at: path }]

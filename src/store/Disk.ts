@@ -25,6 +25,19 @@ export const storeError =
     return new StoreError({ reason: "Other", detail: `${path}: ${text.replace(/\s+/g, " ")}` })
   }
 
+/** Why the folder of a run cannot be made, as one line. */
+export const folderError =
+  (path: string) =>
+  (cause: unknown): StoreError => {
+    const code = codeOf(cause)
+    return code === "EEXIST" || code === "ENOTDIR"
+      ? new StoreError({
+          reason: "NotAllowed",
+          detail: `--output_dir: the folder ${path} cannot be made, as a file is in its way; give another one, or another --run_name`
+        })
+      : storeError(path)(cause)
+  }
+
 /** Makes a folder with its parents; Node's own recursive `mkdir` never returns where a file system refuses with ENOENT (autofs, /proc). */
 export const makeFolder = (path: string): Promise<void> =>
   mkdir(path).catch(async (cause: unknown) => {

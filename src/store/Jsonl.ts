@@ -4,7 +4,7 @@ import { Clock, Duration, Effect, Layer, Queue, Ref } from "effect"
 import { encodeLine, rowEncoder } from "../trajectory/Trajectory.ts"
 import { Books } from "./Books.ts"
 import * as Checkpoint from "./Checkpoint.ts"
-import { makeFolder, replace, replaceWith, storeError } from "./Disk.ts"
+import { folderError, makeFolder, replace, replaceWith } from "./Disk.ts"
 import * as Lock from "./Lock.ts"
 import * as Merge from "./Merge.ts"
 import type { Done } from "./Resume.ts"
@@ -86,7 +86,7 @@ const writeMerged = ({ folder, toolNames }: Options, books: Books): Effect.Effec
 const make = (options: Options) =>
   Effect.gen(function* () {
     const { folder, runName } = options
-    yield* Effect.tryPromise({ try: () => makeFolder(folder), catch: storeError(folder) })
+    yield* Effect.tryPromise({ try: () => makeFolder(folder), catch: folderError(folder) })
     yield* Lock.hold(folder)
     yield* refuse(options)
     const sessions = yield* RunFolder.sessions(folder)

@@ -39,8 +39,9 @@ export class BadArguments extends Schema.TaggedError<BadArguments>()("BadArgumen
 
 /** A text argument with its description for the model. */
 export const text = (description: string) => Schema.String.annotations({ description })
-/** A whole-number argument; the tool brings it within bounds. */
-export const whole = (description: string) => Schema.Int.annotations({ description })
+/** A whole-number argument of at least `minimum`; where its description names a most, the tool keeps to that. */
+export const whole = (description: string, minimum: number) =>
+  Schema.Int.annotations({ description }).pipe(Schema.greaterThanOrEqualTo(minimum, { description }))
 /** A yes-or-no argument. */
 export const flag = (description: string) => Schema.Boolean.annotations({ description })
 /** An argument with a closed list of values. */

@@ -23,12 +23,12 @@ export const make = (limits: Limits): Tool.Tool =>
       session_id: Schema.optional(Arguments.text("Which process; needed for all actions but list")),
       data: Schema.optional(Arguments.text("Text to send, for write")),
       timeout: Schema.optional(
-        Arguments.whole(`Seconds to wait at most, for wait; ${limits.commandTimeout} by default and at most`)
+        Arguments.whole(`Seconds to wait at most, for wait; ${limits.commandTimeout} by default and at most`, 0)
       ),
       offset: Schema.optional(
-        Arguments.whole("Lines to skip from the start, for log; without it the last lines are shown")
+        Arguments.whole("Lines to skip from the start, for log; without it the last lines are shown", 0)
       ),
-      limit: Schema.optional(Arguments.whole(`Lines to show at most, for log; ${logLines} by default`))
+      limit: Schema.optional(Arguments.whole(`Lines to show at most, for log; ${logLines} by default`, 1))
     }),
     run: Effect.fn("process.run")(function* ({ action, session_id, data, timeout, offset, limit }) {
       if (action === "list") return yield* list
@@ -90,19 +90,31 @@ const preview = (state: BackgroundState): string => {
 }
 
 const log = (one: Background, state: BackgroundState, offset: number | undefined, limit: number) => {
-  const text = Text.ofOutput(state.output, 4 * Text.resultBytes)
-  const lines = text === "" ? [] : text.replace(/\n$/, "").split("\n")
-  const count = Math.max(1, limit)
-  const from = Math.max(0, offset ?? lines.length - count)
-  const shown = lines.slice(from, from + count)
+  const { start, end, left, total } = Text.kept(state.output)
+  const before = linesOf(start)
+  const lines = left === 0 ? before : [...before, ...linesOf(end)]
+  const from = offset ?? Math.max(0, lines.length - limit)
+  const shown = lines.slice(from, from + limit)
+  const all = left === 0 ? lines.length : `the ${lines.length} kept`
+  const range = shown.length === 0 ? "no lines" : `lines ${from + 1} to ${from + shown.length} of ${all}`
+  const found = { session_id: one.id, status: status(state) }
+  if (left === 0) return { ...found, output: Text.bound(shown.join("\n")), total_lines: lines.length, showing: range }
+  const cut = before.length - from
+  if (cut >= 0 && cut <= shown.length) shown.splice(cut, 0, Text.gap(left, total))
   return {
-    session_id: one.id,
-    status: status(state),
+    ...found,
     output: Text.bound(shown.join("\n")),
-    total_lines: lines.length,
-    showing: shown.length === 0 ? "no lines" : `lines ${from + 1} to ${from + shown.length} of ${lines.length}`
+    // How many lines there were in what was left out, nobody knows.
+    total_lines: null,
+    kept_lines: lines.length,
+    showing: range,
+    note:
+      `${left} of ${total} bytes were left out after line ${before.length} of those kept; offset and line numbers ` +
+      "count the kept lines only. To have all of a long output, let the command write it to a file"
   }
 }
+
+const linesOf = (text: string): ReadonlyArray<string> => (text === "" ? [] : text.replace(/\n$/, "").split("\n"))
 
 const kill = Effect.fnUntraced(function* (one: Background) {
   const before = yield* one.state

@@ -21,13 +21,13 @@ export const readFile: Tool.Tool = Tool.make({
     "Long files are read in parts with offset and limit; very long lines are cut. Binary files are refused.",
   parameters: Schema.Struct({
     path: Arguments.text("Path of the file, absolute or from the working directory"),
-    offset: Schema.optional(Arguments.whole("First line to read, counted from 1; 1 by default")),
-    limit: Schema.optional(Arguments.whole(`Lines to read; ${defaultLines} by default, ${maxLines} at most`))
+    offset: Schema.optional(Arguments.whole("First line to read, counted from 1; 1 by default", 1)),
+    limit: Schema.optional(Arguments.whole(`Lines to read; ${defaultLines} by default, ${maxLines} at most`, 1))
   }),
   run: Effect.fn("read_file.run")(function* ({ path, offset, limit }) {
     const place = yield* Shell.path("path", path)
-    const first = Math.max(1, offset ?? 1)
-    const count = Math.min(Math.max(1, limit ?? defaultLines), maxLines)
+    const first = offset ?? 1
+    const count = Math.min(limit ?? defaultLines, maxLines)
     const answer = yield* Shell.run(script(place, first, count), 3 * fetched)
     const start = answer.indexOf(0x1e)
     const end = answer.indexOf(0x0a, start)
@@ -52,11 +52,12 @@ export const readFile: Tool.Tool = Tool.make({
   })
 })
 
-/** Writes a line about the file after a record separator, then its lines, or the names beside a missing file. */
+/** Writes a line about the file after a record separator, then its lines, the names beside a missing file, or where a link points. */
 const script = (path: string, first: number, count: number): string => `
 LC_ALL=C; export LC_ALL; exec 2>/dev/null
 ${Shell.pathVariable(path)}
 if [ -d "$p" ]; then printf '\\036directory\\n'; exit; fi
+if [ ! -e "$p" ] && [ -L "$p" ]; then printf '\\036dangling\\n'; readlink "$p" | head -c 4096; exit; fi
 if [ ! -e "$p" ]; then
   d=\${p%/*}; d=\${d:-/}
   if [ -d "$d" ]; then printf '\\036missing\\n'; ls -a "$d" | head -c ${fetched}; else printf '\\036nowhere\\n'; fi
@@ -71,16 +72,18 @@ printf '\\036file %d %d %d\\n' $s $n $l
 tail -n +${first} <"$p" | head -n ${count} | cut -b 1-${lineBytes + 1} | head -c ${fetched}
 `
 
-const refused = (path: string, kind: string, names: string): Effect.Effect<never, Tool.ToolFailure> => {
+/** `found` goes with the kind: the names beside a missing file, or where a link points. */
+const refused = (path: string, kind: string, found: string): Effect.Effect<never, Tool.ToolFailure> => {
   const why: Record<string, string> = {
     directory: "is a directory; list it with terminal or search_files",
     special: "is no regular file (a device, pipe or socket), it cannot be read",
     locked: "may not be read: permission denied",
     binary: "is a binary file (it holds NUL bytes); look at it with terminal, for example with file or xxd",
     nowhere: "does not exist, nor does its directory",
+    dangling: `is a symbolic link to ${found.trim() || "a path"}, which does not exist`,
     missing: "does not exist"
   }
-  const similar = kind === "missing" ? Similar.paths(path, names.split("\n")) : []
+  const similar = kind === "missing" ? Similar.paths(path, found.split("\n")) : []
   const hint = similar.length === 0 ? "" : `; similar names there: ${similar.join(", ")}`
   return Effect.fail(new Tool.ToolFailure({ error: `${path} ${why[kind] ?? "could not be read"}${hint}` }))
 }

@@ -24,9 +24,11 @@ export const searchFiles: Tool.Tool = Tool.make({
     pattern: Arguments.text("Regular expression, or for target=files a name pattern with * ? [ ] { , }"),
     target: Schema.optional(Arguments.choice("What to search: content (default) or files", "content", "files")),
     path: Schema.optional(Arguments.text("Directory or file to search; the working directory by default")),
-    file_glob: Schema.optional(Arguments.text("Search only files whose name fits, such as *.py")),
-    limit: Schema.optional(Arguments.whole(`Results to give; 50 by default, ${maxLimit} at most`)),
-    offset: Schema.optional(Arguments.whole("Results to skip, to see further ones; 0 by default")),
+    file_glob: Schema.optional(
+      Arguments.text("Only files whose name fits, such as *.py; with target=files both patterns must fit")
+    ),
+    limit: Schema.optional(Arguments.whole(`Results to give; 50 by default, ${maxLimit} at most`, 1)),
+    offset: Schema.optional(Arguments.whole("Results to skip, to see further ones; 0 by default", 0)),
     output_mode: Schema.optional(
       Arguments.choice(
         "content: matching lines (default); files_only: their files; count: matching lines per file",
@@ -35,20 +37,22 @@ export const searchFiles: Tool.Tool = Tool.make({
         "count"
       )
     ),
-    context: Schema.optional(Arguments.whole("Lines to show before and after each match; 0 by default"))
+    context: Schema.optional(
+      Arguments.whole(`Lines to show before and after each match; 0 by default, ${maxContext} at most`, 0)
+    )
   }),
   run: Effect.fn("search_files.run")(function* (args) {
     yield* checkPattern(args.pattern)
     yield* Shell.noNul("file_glob", args.file_glob ?? "")
     const path = args.path === undefined || args.path === "" ? "." : args.path
-    const offset = Math.max(0, args.offset ?? 0)
-    const limit = Math.min(Math.max(1, args.limit ?? 50), maxLimit)
+    const offset = args.offset ?? 0
+    const limit = Math.min(args.limit ?? 50, maxLimit)
     const search: Script.Search = {
       mode: args.target === "files" ? "names" : (args.output_mode ?? "content"),
       pattern: args.pattern.toWellFormed(),
       path: yield* Shell.path("path", path),
       glob: args.file_glob?.toWellFormed() ?? "",
-      context: Math.min(Math.max(0, args.context ?? 0), maxContext),
+      context: Math.min(args.context ?? 0, maxContext),
       cap: 0
     }
     const perResult = search.mode === "content" ? 1500 * (1 + search.context) : 200

@@ -11,9 +11,9 @@ export interface Limits {
   readonly commandTimeout: number
 }
 
-/** Seconds to wait for: what the model asks for, within the operator's bound. */
+/** Seconds to wait for: what the model asks for, up to the operator's bound. */
 export const seconds = (asked: number | undefined, { commandTimeout }: Limits): number =>
-  asked === undefined ? commandTimeout : Math.min(Math.max(asked, 1), commandTimeout)
+  asked === undefined ? commandTimeout : Math.min(asked, commandTimeout)
 
 /** Runs commands. */
 export const make = (limits: Limits): Tool.Tool =>
@@ -26,7 +26,7 @@ export const make = (limits: Limits): Tool.Tool =>
     parameters: Schema.Struct({
       command: Arguments.text("The command, as for bash -c"),
       timeout: Schema.optional(
-        Arguments.whole(`Seconds to wait at most; ${limits.commandTimeout} by default, which is also the most`)
+        Arguments.whole(`Seconds to wait at most; ${limits.commandTimeout} by default, which is also the most`, 1)
       ),
       workdir: Schema.optional(Arguments.text("Directory to run in; the session's working directory by default")),
       background: Schema.optional(Arguments.flag("true: do not wait, give a session_id for the tool process"))

@@ -40,14 +40,37 @@ export const bound = (text: string, budget = resultBytes): string => {
   return `${start}\n[… ${text.length - start.length - end.length} characters left out …]\n${end}`
 }
 
-/** What a command wrote, as text: invalid UTF-8 replaced, and the middle left out when it is long. */
-export const ofOutput = (output: Output, budget = resultBytes): string => {
-  if (output.cut === 0) return bound(Buffer.concat([output.head, output.tail]).toString("utf8"), budget)
-  const start = head(Buffer.from(trimEnd(output.head)).toString("utf8"), budget / 2)
-  const end = tail(Buffer.from(trimStart(output.tail)).toString("utf8"), budget / 2)
+/** An output as text, invalid UTF-8 replaced: `start` is all of it, unless bytes were left out between `start` and `end`. */
+export interface Kept {
+  readonly start: string
+  readonly end: string
+  /** Bytes left out. */
+  readonly left: number
+  /** Bytes of the whole output, those left out included. */
+  readonly total: number
+}
+
+/** What was kept of what a command wrote. */
+export const kept = (output: Output): Kept => {
   const total = output.head.length + output.cut + output.tail.length
-  const left = Math.max(output.cut, total - Buffer.byteLength(start) - Buffer.byteLength(end))
-  return `${start}\n[… ${left} of ${total} bytes left out …]\n${end}`
+  if (output.cut === 0) {
+    return { start: Buffer.concat([output.head, output.tail]).toString("utf8"), end: "", left: 0, total }
+  }
+  const first = Buffer.from(trimEnd(output.head))
+  const last = Buffer.from(trimStart(output.tail))
+  return { start: first.toString("utf8"), end: last.toString("utf8"), left: total - first.length - last.length, total }
+}
+
+/** The line that stands where bytes were left out. */
+export const gap = (left: number, total: number): string => `[… ${left} of ${total} bytes left out …]`
+
+/** What a command wrote, as text within the budget: the middle left out when it is long. */
+export const ofOutput = (output: Output, budget = resultBytes): string => {
+  const { start, end, left, total } = kept(output)
+  if (left === 0) return bound(start, budget)
+  const first = head(start, budget / 2)
+  const last = tail(end, budget / 2)
+  return `${first}\n${gap(Math.max(left, total - Buffer.byteLength(first) - Buffer.byteLength(last)), total)}\n${last}`
 }
 
 /** Bytes of one UTF-16 unit inside a JSON string. */

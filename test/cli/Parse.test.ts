@@ -112,12 +112,13 @@ describe("Values", () => {
       distribution: "minimal"
     })
   })
-  it("that are empty count as not given, but for those whose default costs money.", () => {
-    const costly = ["model", "base_url"]
-    const others = flags.filter(({ kind, name }) => kind === "value" && !costly.includes(name))
-    expect(config({ ...Object.fromEntries(others.map(({ name }) => [name, ""])), ...least })).toEqual(config())
-    for (const name of costly) {
-      expect(complaint({ [name]: " " })).toMatch(new RegExp(`^--${name}: given "", allowed: [^\n]*or leave it out for`))
+  it("that are empty are none, where there can be none, and else refused: a variable may not be set.", () => {
+    const none = ["api_key", "providers_allowed", "providers_ignored", "providers_order", "cwd"]
+    const empty = [...none, "ephemeral_system_prompt", "prefill_messages_file"]
+    expect(config({ ...Object.fromEntries(empty.map((name) => [name, ""])), ...least })).toEqual(config())
+    for (const { kind, name } of flags) {
+      if (kind !== "value" || empty.includes(name) || name in least) continue
+      expect(complaint({ [name]: " " })).toMatch(new RegExp(`^--${name}: given "", allowed: [^\n]+$`))
     }
   })
   it("of base_url may be the whole address of the chat completions.", () => {
@@ -139,7 +140,12 @@ describe("A bad value", () => {
   const cases: ReadonlyArray<readonly [name: string, given: string, allowed: string]> = [
     ...counts.flatMap((name) =>
       ["0", "-1", "1.5", "1e3", "ten", "0x10", "9007199254740993", "1,000", "NaN"].map(
-        (given) => [name, given, "a whole number of at least 1"] as const
+        (given) =>
+          [
+            name,
+            given,
+            `a whole number of at least 1${name === "samples_per_prompt" ? " and at most 100000" : ""}`
+          ] as const
       )
     ),
     ["log_prefix_chars", "-1", "a whole number of at least 0"],
@@ -153,7 +159,7 @@ describe("A bad value", () => {
     ["base_url", "openrouter.ai", "an http or https address, such as http://127.0.0.1:8000/v1"],
     ["base_url", "ftp://host/v1", "an http or https address, such as http://127.0.0.1:8000/v1"],
     ...["../up", "a/b", "/abs", ".", "..", "a\\b", "a b", "a\0b", "ü", "x".repeat(201), "a\nb"].map(
-      (given) => ["run_name", given, "letters, digits, . _ - (a name, no path)"] as const
+      (given) => ["run_name", given, "at most 200 letters, digits, . _ - (a name, no path)"] as const
     )
   ]
   it.each(cases)("of --%s is told with what was given and what is allowed: %j.", (name, given, allowed) => {

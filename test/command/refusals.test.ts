@@ -17,7 +17,11 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
   ["half a worker", { num_workers: 1.5 }, /--num_workers: given "1\.5", allowed: a whole number/],
   ["negative turns", { max_turns: -1 }, /--max_turns: given "-1", allowed: a whole number/],
   ["a word for a number", { max_samples: "many" }, /--max_samples: given "many", allowed: a whole number/],
-  ["a run name with a path", { run_name: "../up" }, /--run_name: given "\.\.\/up", allowed: letters, digits/],
+  [
+    "a run name with a path",
+    { run_name: "../up" },
+    /--run_name: given "\.\.\/up", allowed: at most 200 letters, digits/
+  ],
   ["a run name of dots", { run_name: ".." }, /--run_name: given "\.\.", allowed/],
   ["an unknown effort", { reasoning_effort: "huge" }, /--reasoning_effort: given "huge", allowed: none, minimal, low/],
   ["an unknown sort", { provider_sort: "best" }, /--provider_sort: given "best", allowed: price, throughput, latency/],
@@ -145,6 +149,28 @@ it("refuses a folder that another process works on", async () => {
   await first.ended
   // A dead owner's lock is no lock.
   await place.complete(await serve(() => final()))
+})
+
+it("refuses a data set that is one of the run's own files, and leaves it as it was", async () => {
+  const place = new Workplace()
+  const server = await serve(() => final())
+  mkdirSync(place.path("data", "run"), { recursive: true })
+  for (const name of ["trajectories.jsonl", "failures.jsonl", "batch_0.jsonl", "discarded.jsonl"]) {
+    place.write(`data/run/${name}`, '{"prompt":"a"}')
+    const ended = await place.run(server, { dataset_file: `data/run/${name}`, resume: true })
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toMatch(
+      /^batch-runner: --dataset_file: \S+ is one of the files that the run run writes; [^\n]+\n$/m
+    )
+    expect(place.text(name)).toBe('{"prompt":"a"}')
+  }
+  expect(server.requests).toEqual([])
+})
+
+it("starts no more workers than there are prompts, however many are allowed", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  await place.complete(await serve(() => final()), { num_workers: Number.MAX_SAFE_INTEGER })
 })
 
 it("takes an existing folder without results for a new run", async () => {

@@ -144,3 +144,52 @@ it("cuts off a torn last line and runs its prompt again, and goes on without its
   expect(again.stderr).toMatch(/batch_1\.jsonl: left out 1 unreadable line\(s\), the first at line 2/)
   expect(server.requests.length).toBe(4)
 })
+
+it("names what alters the data though its name is the same: a distribution file's content, texts that are saved nowhere", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  place.write("mine.json", '{"toolsets":{"terminal":100}}')
+  const server = await serve(() => final())
+  const options = { distribution: "mine.json", ephemeral_system_prompt: "be brief" }
+  await place.complete(server, options)
+  expect((await place.complete(server, { ...options, resume: true })).stderr).not.toContain("settings differ")
+  place.write("mine.json", '{"toolsets":{"file":100}}')
+  const { stderr } = await place.complete(server, { distribution: "mine.json", resume: true })
+  expect(stderr).toContain('distribution_toolsets: {"terminal":100} → {"file":100}')
+  expect(stderr).toContain("ephemeral_system_prompt: given before, not now")
+})
+
+it("counts a session as failed until it is done, whichever session of work it failed in", async () => {
+  const place = new Workplace()
+  place.dataset(["bad", "good"])
+  let refuses = true
+  const server = await serve((request) =>
+    refuses && promptOf(request) === "bad" ? ModelServer.error(400, "no") : final()
+  )
+  const failed = () => expect(place.json("statistics.json"))
+  expect((await place.run(server)).code).toBe(1)
+  failed().toMatchObject({ failed: 1 })
+  // Another data set that has the prompt, and is not run any further.
+  place.dataset(["good", "bad"])
+  expect((await place.run(server, { resume: true, max_samples: 1 })).code).toBe(0)
+  failed().toMatchObject({ failed: 0 })
+  expect((await place.run(server, { resume: true })).code).toBe(1)
+  failed().toMatchObject({ failed: 1 })
+  refuses = false
+  await place.complete(server, { resume: true })
+  failed().toMatchObject({ failed: 0 })
+})
+
+it("finds the rows of a default directory also when run.json is gone, and takes them for no other prompt's", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  const server = await serve(() => final())
+  await place.complete(server, { cwd: "/opt/x" })
+  place.write("data/run/run.json", "garbage")
+  const { stderr } = await place.complete(server, { resume: true })
+  expect(stderr).toContain("run.json cannot be read")
+  expect(server.requests.length).toBe(1)
+  place.dataset([{ prompt: "a", cwd: "/opt/x" }])
+  await place.complete(server, { resume: true, cwd: "/opt/x" })
+  expect(server.requests.length).toBe(2)
+})

@@ -31,6 +31,17 @@ it.for([
   expect(place.names().filter((name) => name.startsWith("."))).toEqual([])
 })
 
+it("says in one line that standard output takes no more, and has its results all the same", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  const server = await serve(() => final())
+  const ended = await place.shell(`$BATCH_RUNNER ${typed(place, server.url)} >/dev/full; echo "code $?" >&2`).ended
+  expect(ended.stderr).toContain("batch-runner: standard output takes no more: ENOSPC")
+  expect(ended.stderr).toContain("code 0\n")
+  expect(ended.stderr).not.toMatch(/^\s+at /m)
+  expect(place.rows().length).toBe(1)
+})
+
 it("reads no standard input, and gives none to the commands of tools", async () => {
   const place = new Workplace()
   place.dataset(["a"])

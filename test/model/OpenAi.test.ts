@@ -291,11 +291,36 @@ describe("A wait that the endpoint asks for", () => {
   it("is read from seconds, milliseconds and dates.", async () => {
     expect(await waits({ "retry-after": "7" })).toBe(7000)
     expect(await waits({ "retry-after": "1.5" })).toBe(1500)
-    expect(await waits({ "retry-after": "9", "retry-after-ms": "250" })).toBe(250)
     const date = await waits({ "retry-after": new Date(Date.now() + 60_000).toUTCString() })
     expect(date).toBeGreaterThan(55_000)
     expect(date).toBeLessThanOrEqual(60_000)
     expect(await waits({ "retry-after": new Date(0).toUTCString() })).toBe(0)
+  })
+  it("is the longest of all that are asked for.", async () => {
+    expect(await waits({ "retry-after": "3", "retry-after-ms": "10" })).toBe(3000)
+    expect(await waits({ "retry-after": "3", "retry-after-ms": "4500" })).toBe(4500)
+    expect(await waits({ "retry-after": "3, 5" })).toBe(5000)
+    expect(await waits({ "retry-after": new Date(0).toUTCString(), "retry-after-ms": "10" })).toBe(10)
+  })
+  it.each([
+    ["an error", { error: { message: "Slow down", code: 429 } }, "RateLimited"],
+    ["an error in a choice", { choices: [{ error: { code: 502 } }] }, "Overloaded"],
+    ["no choices", { id: "x" }, "BadAnswer"],
+    ["another body", "<html>Hello</html>", "BadAnswer"],
+    ["nothing", "", "BadAnswer"]
+  ])("counts with HTTP 200 and %s.", async (_, body, reason) => {
+    const asked = async (headers: Record<string, string>) => {
+      const error = await failure({ body, headers })
+      expect([error.reason, error.status]).toEqual([reason, 200])
+      return error.retryAfter === undefined ? undefined : Duration.toMillis(error.retryAfter)
+    }
+    expect(await asked({ "retry-after": "2" })).toBe(2000)
+    expect(await asked({ "retry-after-ms": "250" })).toBe(250)
+    expect(await asked({})).toBeUndefined()
+  })
+  it("does not stand in the way of an answer.", async () => {
+    const body = Server.completion({ content: "Hi" })
+    expect(Either.getOrThrow(await outcome({ body, headers: { "retry-after": "2" } })).content).toBe("Hi")
   })
   it("is none when it is absent or senseless.", async () => {
     expect(await waits({})).toBeUndefined()

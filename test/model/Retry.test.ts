@@ -87,12 +87,17 @@ describe("Retry", () => {
     )
     expect(gaps(times)).toEqual([180_000, 1000])
   })
-  it("does not wait for more than ten minutes, and says how long it would have been.", async () => {
+  it("waits for as long as an hour.", async () => {
+    const { end, times } = await test(
+      run([failing("RateLimited", Duration.minutes(11)), failing("RateLimited", Duration.hours(1)), good])
+    )
+    expect([end, gaps(times)]).toEqual([Either.right(good), [660_000, 3_600_000]])
+  })
+  it("does not wait for more than an hour, and says how long it would have been.", async () => {
     const { end, times } = await test(run([failing("RateLimited", Duration.hours(2))]))
     expect(times.length).toBe(1)
     expect(Either.isLeft(end) && end.left.message).toBe("It failed as RateLimited (the endpoint asks to wait 2h)")
     expect(Either.isLeft(end) && end.left.retryAfter).toEqual(Duration.hours(2))
-    expect((await test(run([failing("RateLimited", Duration.minutes(10)), good]))).times.length).toBe(2)
   })
   it("does not repeat what cannot succeed.", async () => {
     for (const reason of ["Refused", "BadRequest", "NoScript"] as const) {
@@ -113,6 +118,25 @@ describe("Retry", () => {
       )
     )
     expect(lines).toEqual(["DEBUG It failed as Overloaded; try 2 of 6 in 500ms"])
+  })
+  it("comes back no sooner than a failure of HTTP 200 asks.", async () => {
+    const bodies = [{ error: { code: 429 } }, { id: "x" }, "<html>Hello</html>"]
+    const waits = [{ "retry-after": "1" }, { "retry-after-ms": "300" }, { "retry-after": "0", "retry-after-ms": "400" }]
+    const server = await Server.start((_, place) =>
+      place < bodies.length ? { body: bodies[place], headers: waits[place] ?? {} } : Server.answer({ content: "Hi" })
+    )
+    const layer = Retry.layer({ base: Duration.millis(1) }).pipe(
+      Layer.provide(OpenAi.layer(request(server.url), undefined))
+    )
+    const answer = await Effect.runPromise(
+      Effect.flatMap(Model, (model) => model.complete(ask())).pipe(Effect.provide(layer))
+    )
+    const [first = 0, second = 0, third = 0] = gaps(server.requests.map((one) => one.at))
+    await server.close()
+    expect(answer.content).toBe("Hi")
+    expect(first).toBeGreaterThanOrEqual(995)
+    expect(second).toBeGreaterThanOrEqual(295)
+    expect(third).toBeGreaterThanOrEqual(395)
   })
   it("is a layer around the client.", async () => {
     const server = await Server.start((_, place) =>

@@ -4,64 +4,10 @@ import { describe, expect, it } from "vitest"
 import type { Answer, Ask } from "../../src/model/Model.ts"
 import * as Wire from "../../src/model/Wire.ts"
 import * as Server from "../support/ModelServer.ts"
-import { ask, request, tool } from "./asks.ts"
+import { ask } from "./asks.ts"
 
 const decoded = (spec: Server.AnswerSpec, more: Partial<Ask> = {}): Answer =>
   Either.getOrThrow(Wire.decode(ask(more), Server.completion(spec)))
-
-describe("The body of a request", () => {
-  it("holds the model and the messages, and nothing that was not asked for.", () => {
-    expect(Wire.encoder(request("http://127.0.0.1/v1"))(ask())).toEqual({
-      model: "test-model",
-      messages: [{ role: "user", content: "Say hello." }]
-    })
-  })
-  it("holds tools, max_tokens, provider, reasoning and, for OpenRouter only, usage.", () => {
-    const more = { maxTokens: 9, provider: { only: ["x"], sort: "price" }, reasoning: { effort: "high" } }
-    const common = {
-      model: "test-model",
-      messages: [{ role: "user", content: "Say hello." }],
-      tools: [tool("terminal")],
-      max_tokens: 9,
-      provider: { only: ["x"], sort: "price" },
-      reasoning: { effort: "high" }
-    }
-    const asked = ask({ tools: [tool("terminal")] })
-    expect(Wire.encoder(request("https://openrouter.ai/api/v1", more))(asked)).toEqual({
-      ...common,
-      usage: { include: true }
-    })
-    expect(Wire.encoder(request("https://notopenrouter.ai/v1", more))(asked)).toEqual(common)
-  })
-  it("holds each kind of message in its own form.", () => {
-    const answer = decoded({
-      content: null,
-      reasoning: "Hm.",
-      toolCalls: [{ id: "c1", name: "terminal", arguments: "{}" }]
-    })
-    const body = Wire.encoder(request("http://127.0.0.1/v1"))(
-      ask({
-        messages: [
-          { role: "system", content: "S" },
-          { role: "user", content: "U \ud800" },
-          { role: "assistant", content: "P" },
-          { role: "answer", answer },
-          { role: "tool", callId: "c1", name: "terminal", content: "R" }
-        ]
-      })
-    )
-    expect(body).toEqual({
-      model: "test-model",
-      messages: [
-        { role: "system", content: "S" },
-        { role: "user", content: "U \ufffd" },
-        { role: "assistant", content: "P" },
-        answer.echo,
-        { role: "tool", tool_call_id: "c1", content: "R" }
-      ]
-    })
-  })
-})
 
 describe("The text of an answer", () => {
   it("may be a string, null, absent or a list of parts.", () => {
@@ -116,6 +62,27 @@ describe("Tool calls", () => {
       "{}",
       "not json"
     ])
+  })
+  it("may be a single one in the field of older servers, where there is no other.", () => {
+    const single = { name: "t", arguments: '{"a":1}' }
+    const message = { content: null, function_call: single }
+    for (const none of [undefined, null, []]) {
+      const answer = decoded({ finishReason: "function_call", message: { ...message, tool_calls: none } }, { turn: 3 })
+      expect(answer.toolCalls).toEqual([{ id: "call_3_0", ...single }])
+      expect(answer.finishReason).toBe("tool_calls")
+      expect(answer.echo).toEqual({
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "call_3_0", type: "function", function: single }]
+      })
+    }
+    const given = [{ id: "c", type: "function", function: { name: "other", arguments: "{}" } }]
+    expect(decoded({ message: { ...message, tool_calls: given } }).toolCalls.map((call) => call.name)).toEqual([
+      "other"
+    ])
+    for (const empty of [null, {}, { name: "", arguments: "" }, "t"]) {
+      expect(decoded({ content: "Hi", message: { function_call: empty } }).toolCalls).toEqual([])
+    }
   })
   it("get ids that are unique in the session where the endpoint gives none, and the echo holds the same.", () => {
     const earlier = calls([{ id: "call_2_0", function: { name: "t", arguments: "{}" } }])
@@ -190,6 +157,16 @@ describe("Usage", () => {
   })
 })
 
+describe("A tag that is opened in the middle and never closed", () => {
+  const text = "The tag <think> is used. Done"
+  it("is text in an answer that came to its own end, and reasoning in one that was cut or goes on.", () => {
+    expect(decoded({ content: text })).toMatchObject({ content: text, reasoning: "" })
+    const cut = { content: "The tag", reasoning: "is used. Done" }
+    expect(decoded({ content: text, finishReason: "length" })).toMatchObject(cut)
+    expect(decoded({ content: text, toolCalls: [{ name: "t", arguments: "{}" }] })).toMatchObject(cut)
+  })
+})
+
 describe("The echo", () => {
   it("holds the endpoint's own reasoning fields unchanged.", () => {
     const details = [
@@ -197,6 +174,11 @@ describe("The echo", () => {
     ]
     const message = { reasoning: "Hm.", reasoning_content: "Hm.", reasoning_details: details }
     expect(decoded({ content: "Hi", message }).echo).toEqual({ role: "assistant", content: "Hi", ...message })
+  })
+  it("holds an object of reasoning as it is.", () => {
+    const message = { reasoning: { text: "Hm.", id: "r" } }
+    const answer = decoded({ content: "Hi", message })
+    expect([answer.reasoning, answer.echo]).toEqual(["Hm.", { role: "assistant", content: "Hi", ...message }])
   })
   it("leaves out what the endpoint did not give, and keeps tags in the text.", () => {
     const given = {

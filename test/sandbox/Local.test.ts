@@ -191,6 +191,28 @@ describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
       })
     ))
 
+  it("ends at once with a command in it, whoever reaps the dead of this machine", async () => {
+    const ends = (work: (box: SandboxService) => Effect.Effect<unknown, unknown>) =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          let since = 0
+          yield* inside((box) =>
+            Effect.gen(function* () {
+              yield* sh(box, "true")
+              yield* work(box)
+              since = performance.now()
+            })
+          )
+          return performance.now() - since
+        }).pipe(Effect.provide(layer))
+      )
+    const busy = "(setsid sleep 7604 &) ; nohup sleep 7604 & sleep 7604"
+    expect(await ends((box) => box.exec(busy, { timeout: 1 }))).toBeLessThan(700)
+    expect(
+      await ends((box) => Effect.timeout(box.exec(busy, { timeout: 100 }), 1000).pipe(Effect.ignore))
+    ).toBeLessThan(700)
+  })
+
   it("follows links inside, never on the host's side", async () => {
     const outside = join(root, "outside.txt")
     writeFileSync(outside, "host")
@@ -261,6 +283,24 @@ describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
       return check
     }, cwd)
   )
+
+  it.each([
+    ["/etc/passwd", "/etc/passwd is no directory"],
+    ["/etc/passwd/below", "/etc/passwd is no directory"],
+    [`/${"c".repeat(300)}`, "its name is too long"],
+    ["d/".repeat(2000), "its name is too long"]
+  ])("is refused before its first command where %j cannot be the working directory", async (cwd, why) => {
+    const open = Effect.flatMap(Sandboxes, (sandboxes) => sandboxes.open(spec(cwd)))
+    const error = await Effect.runPromise(Effect.flip(Effect.scoped(open)).pipe(Effect.provide(layer)))
+    expect(error).toMatchObject({ _tag: "SandboxError", reason: "Unavailable", transient: false })
+    expect(error.message).toContain(why)
+  })
+
+  it("takes ~ of the working directory for the home of its commands", () =>
+    alone(
+      (box) => Effect.map(sh(box, "pwd; echo ~"), (said) => expect(said).toBe("/home/agent/x\n/home/agent")),
+      "~/x"
+    ))
 
   it("leaves no process and no folder when it closes", async () => {
     await alone((box) =>

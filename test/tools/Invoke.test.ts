@@ -10,7 +10,7 @@ const echo = Tool.make({
   description: "Gives its arguments back",
   parameters: Schema.Struct({
     word: Arguments.text("A word"),
-    times: Schema.optional(Arguments.whole("How often")),
+    times: Schema.optional(Arguments.whole("How often", 0)),
     loud: Schema.optional(Arguments.flag("Shout")),
     way: Schema.optional(Arguments.choice("Which way", "up", "down")),
     parts: Schema.optional(
@@ -45,14 +45,23 @@ test("Every field that does not fit is told at once, in plain words", async () =
   expect(bad).toMatchObject({ ok: false, valid: false })
   expect(bad.result.error).toBe(
     "bad arguments for echo: word: is missing (expected a string); " +
-      'times: expected a whole number, got "many"; loud: expected true or false, got "maybe"; ' +
+      'times: expected a whole number of at least 0, got "many"; loud: expected true or false, got "maybe"; ' +
       'way: expected one of "up", "down", got "left"; parts.0.id: expected a string, got 1; ' +
       "parts.1.id: is missing (expected a string)"
   )
   expect((await call('{"word":5}')).result.error).toContain("word: expected a string, got 5")
   expect((await call('{"word":null}')).result.error).toContain("word: expected a string, got null")
-  expect((await call('{"word":"a","times":1.5}')).result.error).toContain("times: expected a whole number, got 1.5")
+  expect((await call('{"word":"a","times":1.5}')).result.error).toContain(
+    "times: expected a whole number of at least 0, got 1.5"
+  )
   expect((await call('{"word":"a","times":1e400}')).result.error).toContain("times: expected a whole number")
+})
+
+test("A number below its least one is told as a fault, not moved into bounds", async () => {
+  const bad = await call('{"word":"a","times":"-1"}')
+  expect(bad).toMatchObject({ ok: false, valid: false })
+  expect(bad.result.error).toBe("bad arguments for echo: times: expected a whole number of at least 0, got -1")
+  expect((await call('{"word":"a","times":"0"}')).result.args).toEqual({ word: "a", times: 0 })
 })
 
 test("No arguments, blank ones and null count as an empty object", async () => {

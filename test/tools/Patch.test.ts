@@ -15,6 +15,24 @@ test("A text in a file is replaced, and the diff shows it", () =>
     })
   ))
 
+test("With replace_all every place is replaced, those that differ in white space too, and the diff shows each", () =>
+  inSandbox(
+    Effect.gen(function* () {
+      yield* put("a.txt", "old 1\nkeep\nold 2 old\n")
+      const twice = yield* use("patch", { path: "a.txt", old_string: "old", new_string: "new" })
+      expect(twice.result.error).toContain("old_string occurs 3 times, on lines 1, 3 and 3")
+      const all = yield* use("patch", { path: "a.txt", old_string: "old", new_string: "new", replace_all: true })
+      expect(all.result.diff).toContain("@@ -1,3 +1,3 @@\n-old 1\n+new 1\n keep\n-old 2 old\n+new 2 new\n")
+      expect(yield* get("a.txt")).toBe("new 1\nkeep\nnew 2 new\n")
+      yield* put("b.py", "if a:\n  x()\n  y()\nelse:\n\tx()\n\ty()\n")
+      const tolerant = { path: "b.py", old_string: "    x()\n    y()", new_string: "    z()\n    y()" }
+      expect((yield* use("patch", tolerant)).result.error).toContain("occurs 2 times, on lines 2 and 5")
+      const both = yield* use("patch", { ...tolerant, replace_all: "true" })
+      expect(both.result.diff.match(/^[-+] *\t*[xz]\(\)$/gm)).toEqual(["-  x()", "+  z()", "-\tx()", "+\tz()"])
+      expect(yield* get("b.py")).toBe("if a:\n  z()\n  y()\nelse:\n\tz()\n\ty()\n")
+    })
+  ))
+
 test("What cannot be patched is left as it is, with the reason", () =>
   inSandbox(
     Effect.gen(function* () {

@@ -35,7 +35,7 @@ describe.each(places)("In %s", (_, run) => {
         expect(end.result).toMatchObject({ content: "  4999|4999\n  5000|5000", truncated: false })
         const beyond = yield* use("read_file", { path: "n", offset: 5001 })
         expect(beyond).toMatchObject({ ok: false, result: { total_lines: 5000 } })
-        expect((yield* use("read_file", { path: "n", offset: 0, limit: 1e9 })).result.content).toMatch(/^ {5}1\|1\n/)
+        expect((yield* use("read_file", { path: "n", limit: 1e9 })).result.content).toMatch(/^ {5}1\|1\n/)
       })
     ))
 
@@ -83,6 +83,17 @@ describe.each(places)("In %s", (_, run) => {
         expect(missing.result.error).toContain("src/config.yaml")
         expect(missing.result.error).not.toContain("README")
         expect((yield* use("read_file", { path: "nowhere/x" })).result.error).toContain("nor does its directory")
+      })
+    ))
+
+  test("a link to what does not exist is called that", () =>
+    run(
+      Effect.gen(function* () {
+        yield* sh("ln -s no/where dang; ln -s a.txt good; echo a > a.txt")
+        const { ok, result } = yield* use("read_file", { path: "dang" })
+        expect(ok).toBe(false)
+        expect(result.error).toBe("dang is a symbolic link to no/where, which does not exist")
+        expect((yield* use("read_file", { path: "good" })).result.content).toBe("     1|a")
       })
     ))
 

@@ -92,6 +92,47 @@ describe.each(places)("In %s", (_, run) => {
       })
     ))
 
+  test("file_glob narrows the files that are found by name", () =>
+    run(
+      Effect.gen(function* () {
+        yield* tree
+        const find = (args: object) =>
+          Effect.map(use("search_files", { target: "files", ...args }), ({ result }) => result)
+        expect(yield* find({ pattern: "[ab].*", file_glob: "*.{ts,js}" })).toMatchObject({
+          total_count: 1,
+          files: ["src/b.ts"]
+        })
+        expect((yield* find({ pattern: "src/**", file_glob: "*.py" })).files).toEqual(["src/a.py"])
+        expect((yield* find({ pattern: "*", path: "src/a.py", file_glob: "*.py" })).files).toEqual(["src/a.py"])
+        expect((yield* find({ pattern: "*", path: "src/a.py", file_glob: "*.ts" })).files).toEqual([])
+      })
+    ))
+
+  test("text that is no UTF-8 is searched, what holds NUL bytes is not", () =>
+    run(
+      Effect.gen(function* () {
+        yield* put("latin", Buffer.from("caf\xe9 needle\nplain needle\n\xe9\n", "latin1"))
+        yield* put("utf", "café needle\n")
+        yield* put("bin", Buffer.from("caf\xe9 needle\n\0\n", "latin1"))
+        const { result } = yield* use("search_files", { pattern: "needle$" })
+        expect(result).toEqual({
+          total_count: 3,
+          matches: [
+            { path: "latin", line: 1, content: "caf\ufffd needle" },
+            { path: "latin", line: 2, content: "plain needle" },
+            { path: "utf", line: 1, content: "café needle" }
+          ],
+          truncated: false
+        })
+        const around = yield* use("search_files", { pattern: "plain", context: 1 })
+        expect(around.result.matches).toMatchObject([{ before: ["caf\ufffd needle"], after: ["\ufffd"] }])
+        const files = yield* use("search_files", { pattern: "caf", output_mode: "files_only" })
+        expect(files.result.files).toEqual(["latin", "utf"])
+        const counts = yield* use("search_files", { pattern: "needle", output_mode: "count" })
+        expect(counts.result).toMatchObject({ total_count: 3, counts: [{ path: "latin", count: 2 }, { path: "utf" }] })
+      })
+    ))
+
   test("no match is an empty result; a bad pattern or path is an error", () =>
     run(
       Effect.gen(function* () {

@@ -85,6 +85,32 @@ test("A background process is listed, polled, logged, fed, waited for and killed
     })
   ))
 
+test("A log of which the middle is gone says how much and where, and counts only the lines it kept", () =>
+  inSandbox(
+    Effect.gen(function* () {
+      yield* use("terminal", { command: "seq 1 100000", background: true })
+      const at = { action: "log", session_id: "proc_1" }
+      yield* use("process", { ...at, action: "wait" })
+      const end = (yield* use("process", { ...at, limit: 2 })).result
+      expect(end).toMatchObject({ output: "99999\n100000", total_lines: null })
+      const [, left, total, before] =
+        /^(\d+) of (\d+) bytes were left out after line (\d+) of those kept/.exec(end.note)?.map(Number) ?? []
+      expect(total).toBe(588_895)
+      expect(left).toBeGreaterThan(400_000)
+      expect(end.showing).toBe(`lines ${end.kept_lines - 1} to ${end.kept_lines} of the ${end.kept_lines} kept`)
+      const middle = (yield* use("process", { ...at, offset: Number(before) - 2, limit: 4 })).result
+      expect(middle.output.split("\n")).toEqual([
+        String(Number(before) - 1),
+        expect.stringMatching(/^\d+$/),
+        `[… ${left} of ${total} bytes left out …]`,
+        expect.stringMatching(/^\d*$/),
+        expect.stringMatching(/^\d+$/)
+      ])
+      const start = (yield* use("process", { ...at, offset: 0, limit: 2 })).result
+      expect(start).toMatchObject({ output: "1\n2", total_lines: null, note: end.note })
+    })
+  ))
+
 test("wait gives the exit code of a process that ends in time", () =>
   inSandbox(
     Effect.gen(function* () {

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { expect, test } from "vitest"
 import * as Toolset from "../../src/tools/Toolset.ts"
-import { inSandbox, tools, use } from "./support.ts"
+import { inSandbox, put, tools, use } from "./support.ts"
 
 const schemas = Object.fromEntries(tools.map((tool) => [tool.name, tool.definition.function.parameters]))
 
@@ -23,7 +23,11 @@ test("A tool's schema is plain JSON Schema, as models know it", () => {
     required: ["command"],
     properties: {
       command: { type: "string", description: "The command, as for bash -c" },
-      timeout: { type: "integer", description: "Seconds to wait at most; 20 by default, which is also the most" },
+      timeout: {
+        type: "integer",
+        description: "Seconds to wait at most; 20 by default, which is also the most",
+        minimum: 1
+      },
       workdir: { type: "string", description: "Directory to run in; the session's working directory by default" },
       background: { type: "boolean", description: "true: do not wait, give a session_id for the tool process" }
     }
@@ -53,6 +57,30 @@ test("Every argument of every tool has a type and a description, and nothing ref
     }
   }
 })
+
+test("A number out of a tool's range is answered with the field and what it takes, and the schema says the same", () =>
+  inSandbox(
+    Effect.gen(function* () {
+      yield* put("a.txt", "one\n")
+      const least = {
+        terminal: [{ command: "true" }, { timeout: 1 }],
+        process: [{ action: "list" }, { timeout: 0, offset: 0, limit: 1 }],
+        read_file: [{ path: "a.txt" }, { offset: 1, limit: 1 }],
+        search_files: [{ pattern: "one" }, { limit: 1, offset: 0, context: 0 }]
+      } as const
+      for (const [name, [args, bounds]] of Object.entries(least)) {
+        for (const [field, minimum] of Object.entries(bounds)) {
+          expect(schemas[name]).toMatchObject({ properties: { [field]: { type: "integer", minimum } } })
+          const below = minimum - 1
+          const bad = yield* use(name, { ...args, [field]: below })
+          expect(bad).toMatchObject({ ok: false, valid: false })
+          expect(bad.result.error).toContain(`${field}: expected a whole number of at least ${minimum}, got ${below}`)
+          expect((yield* use(name, { ...args, [field]: String(minimum) })).ok).toBe(true)
+          expect((yield* use(name, { ...args, [field]: field === "offset" ? minimum : 1_000_000 })).ok).toBe(true)
+        }
+      }
+    })
+  ))
 
 test("The task list is replaced, merged by id, and read", () =>
   inSandbox(

@@ -3,6 +3,7 @@ import { Either } from "effect"
 import type { Hunk } from "./Change.ts"
 import * as Content from "./Content.ts"
 import * as Nearest from "./Nearest.ts"
+import * as Renewal from "./Renewal.ts"
 import * as Search from "./Search.ts"
 
 /** Lines of a file times hunks: beyond this the search could hold up the whole runner. */
@@ -25,7 +26,7 @@ interface Page {
 /** The text with all hunks applied, or a sentence on the first one that does not fit. */
 export const apply = (text: string, hunks: ReadonlyArray<Hunk>): Either.Either<string, string> =>
   Either.gen(function* () {
-    const page: Page = { text, lines: uniform(text), numbered: new Map() }
+    const page: Page = { text, lines: Content.uniform(text), numbered: new Map() }
     const steps = hunks.reduce((sum, hunk) => sum + 1 + hunk.contexts.length, 0)
     if (steps * page.lines.length > maxWork) {
       return yield* Either.left("the patch has too many hunks for a file of this size; split it")
@@ -45,15 +46,6 @@ export const apply = (text: string, hunks: ReadonlyArray<Hunk>): Either.Either<s
     return joined(text, page.lines, edits, hunks)
   })
 
-/** Lines of which the last has its CR too, when those of the file do: it may not stay the last. */
-const uniform = (text: string): ReadonlyArray<string> => {
-  const lines = Content.lines(text)
-  const last = lines.at(-1)
-  if (last !== undefined && !text.endsWith("\n") && Content.lineEnd(text) === "\r\n")
-    lines[lines.length - 1] = `${last}\r`
-  return lines
-}
-
 const end = (edit: Edit | undefined): number => (edit === undefined ? 0 : edit.at + edit.count)
 
 const place = (page: Page, hunk: Hunk, cursor: number): Either.Either<Edit, string> =>
@@ -71,13 +63,7 @@ const place = (page: Page, hunk: Hunk, cursor: number): Either.Either<Edit, stri
       if (at === null) continue
       const actual = page.lines.slice(at, at + old.length)
       const move = tolerance.indentation ? Search.reindent(old, actual) : (line: string) => line
-      let next = at
-      const lines = hunk.lines.flatMap(({ mark, text }) => {
-        if (mark === "+") return [move(text) + carriage]
-        const own = page.lines[next++] ?? ""
-        return mark === " " ? [own] : []
-      })
-      return { at, count: old.length, lines }
+      return { at, count: old.length, lines: renewed(hunk, actual, (line) => move(line) + carriage) }
     }
     const near = Nearest.show(page.text, old.join("\n"))
     return yield* Either.left(
@@ -86,6 +72,30 @@ const place = (page: Page, hunk: Hunk, cursor: number): Either.Either<Edit, stri
       }`
     )
   })
+
+/** The hunk's new lines: those of its context, and those that it both takes out and puts in, are the file's own. */
+const renewed = (hunk: Hunk, actual: ReadonlyArray<string>, make: (line: string) => string): ReadonlyArray<string> => {
+  const parts: Array<ReadonlyArray<string>> = []
+  let next = 0
+  let out: Array<string> = []
+  let put: Array<string> = []
+  const settle = () => {
+    parts.push(Renewal.between(out, put)(actual.slice(next, next + out.length), make))
+    next += out.length
+    out = []
+    put = []
+  }
+  for (const { mark, text } of hunk.lines) {
+    if (mark === "-") out.push(text)
+    else if (mark === "+") put.push(text)
+    else {
+      settle()
+      parts.push(actual.slice(next, ++next))
+    }
+  }
+  settle()
+  return parts.flat()
+}
 
 const insertionPoint = (page: Page, hunk: Hunk, from: number): number => {
   if (hunk.atEnd) return page.lines.length

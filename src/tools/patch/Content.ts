@@ -22,6 +22,14 @@ export const lines = (text: string): Array<string> => {
   return all
 }
 
+/** The same lines, of which the last has its CR too when those of the file do: it may not stay the last. */
+export const uniform = (text: string): ReadonlyArray<string> => {
+  const all = lines(text)
+  const last = all.at(-1)
+  if (last !== undefined && !text.endsWith("\n") && lineEnd(text) === "\r\n") all[all.length - 1] = `${last}\r`
+  return all
+}
+
 /** Places in a text where its lines start, and its length at the end. */
 export const starts = (text: string, all: ReadonlyArray<string>): Int32Array => {
   const places = new Int32Array(all.length + 1)

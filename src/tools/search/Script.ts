@@ -49,20 +49,26 @@ if [ -d "$p" ]; then
   list() { ${find(search)} | order; }
 elif [ -f "$p" ]; then
   kind=file
-  list() { printf '%s\\000' "$p"; }
+  list() { ${search.mode === "names" ? `find "$p" ${tests(search)} -print0` : `printf '%s\\000' "$p"`}; }
 elif [ -e "$p" ]; then printf '\\036special\\n'; exit
 else printf '\\036missing\\n'; exit; fi
 ${search.mode === "names" ? "" : matcher(search)}
 printf '\\036%s\\n' $kind
 `
 
-const find = ({ mode, pattern, glob }: Search): string => {
+const find = (search: Search): string => {
   const prune = `-type d \\( ${skipped.map((name) => `-name ${name}`).join(" -o ")} \\) -prune`
-  const type = mode === "names" ? "\\( -type f -o -type l \\)" : "-type f"
-  return `find . ${prune} -o ${type} ${Glob.test(mode === "names" ? pattern : glob)} -print0`
+  const type = search.mode === "names" ? "\\( -type f -o -type l \\)" : "-type f"
+  return `find . ${prune} -o ${type} ${tests(search)} -print0`
 }
 
-/** Defines content, files_only and count with what this sandbox's grep can do. */
+const tests = ({ mode, pattern, glob }: Search): string =>
+  mode === "names" ? `${Glob.test(pattern)} ${Glob.test(glob)}` : Glob.test(glob)
+
+/**
+ * Defines content, files_only and count with what this sandbox's grep can do. Only NUL bytes make a file binary: `-I` in a
+ * UTF-8 locale leaves out lines that are no UTF-8 as well, so it chooses the files in the C locale, and `-a` matches.
+ */
 const matcher = ({ pattern, context }: Search): string => {
   const extended = ExtendedRegex.translate(pattern)
   const simple = Either.match(extended, {
@@ -77,10 +83,11 @@ export pat o
 e=$(printf '\\n' | grep $o -e "$pat" 2>&1 >/dev/null)
 [ $? -le 1 ] || { printf '\\036invalid\\n%s' "$e"; exit; }
 if [ $(printf 'a\\n' | grep -H --null -I -e a | tr -cd '\\000' | wc -c) -eq 1 ]; then
-  content() { list | xargs -0 -r grep $o -n -H --null -I ${around} -e "$pat" -- | cut -b 1-6000; }
-  files_only() { list | xargs -0 -r grep $o -l --null -I -e "$pat" --; }
-  count() { files_only | xargs -0 -r grep $o -c -H --null -I -e "$pat" --; }
-  numbers() { files_only | xargs -0 -r grep $o -c -h -I -e "$pat" --; }
+  text() { list | LC_ALL=C xargs -0 -r grep -l --null -I -e '' --; }
+  content() { text | xargs -0 -r grep $o -n -H --null -a ${around} -e "$pat" -- | cut -b 1-6000; }
+  files_only() { text | xargs -0 -r grep $o -l --null -a -e "$pat" --; }
+  count() { files_only | xargs -0 -r grep $o -c -H --null -a -e "$pat" --; }
+  numbers() { files_only | xargs -0 -r grep $o -c -h -a -e "$pat" --; }
 else
   each() { list | xargs -0 -r sh -c 'grep -q $o -e "$pat" "$@" || exit 0
     for f do

@@ -26,6 +26,47 @@ test("Errors tell what to do", () => {
   expect(once("new text here", "old text gone", "new text here")).toMatch(/there already/)
 })
 
+test("Places that overlap are more than one", () => {
+  expect(once("a\na\na", "a\na", "x")).toMatch(/^ERROR old_string occurs 2 times, on lines 1 and 2/)
+  expect(once("  a\n  a\n  a\n", "a\na\n", "x\n")).toMatch(/^ERROR old_string occurs 2 times, on lines 1 and 2/)
+  expect(once("f(a,  a,  a)", "a, a", "x")).toMatch(/^ERROR old_string occurs 2 times/)
+  expect(once("a\na\na", "a\na", "x", true)).toBe("x\na")
+})
+
+test("The new text is called there already only when that is no accident", () => {
+  const tells = (text: string, fresh: string) => /there already/.test(once(text, "gone for good", fresh))
+  expect(tells("quote", "q")).toBe(false)
+  expect(tells("quotations", "quotation")).toBe(false)
+  expect(tells("if x {\n}\n", "}")).toBe(false)
+  expect(tells("a quotation mark", "quotation")).toBe(true)
+  expect(tells("def f():\n    x = 1\n    y = 2\n", "x = 1\n    y = 2")).toBe(true)
+  expect(tells("def f():\r\n    x = 1  \r\n", "x = 1")).toBe(true)
+})
+
+test("Lines that old and new text share stay as they are in the file", () => {
+  expect(once("\tfoo\n    bar\n", "    foo\n    bar", "    baz\n    bar")).toBe("\tbaz\n    bar\n")
+  expect(once("\tfoo\n    bar\n\tend\n", "  foo\n  bar\n  end\n", "  foo\n  if x\n  bar\n  end\n")).toBe(
+    "\tfoo\n\tif x\n    bar\n\tend\n"
+  )
+  expect(once("a  \nb\t\nc  \n", "a\nb\nc", "a\nx\nc")).toBe("a  \nx\nc  \n")
+  expect(once("z = f(a,   b)\n\tg( )\nh\n", "f(a, b)\n    g( )\nh", "f(a, b)\n    g( )\ni")).toBe(
+    "z = f(a,   b)\n\tg( )\ni\n"
+  )
+  expect(once("\ta\r\n  b\r\n\tc", "a\nb\nc", "a\nb\nx\nc\nd")).toBe("\ta\r\n  b\r\n\tx\r\n\tc\r\n\td")
+  expect(once("a\r\nb  \nc\r\nd\r\n", "a\nb\nc\n", "a\nb\nx\n")).toBe("a\r\nb  \nx\r\nd\r\n")
+  const hunk = "@@\n-  foo\n-  bar\n+  baz\n+  bar\n   end\n"
+  expect(applied(Envelope.parse(`*** Update File: f\n${hunk}`), "\tfoo\n    bar\n\tend\n")).toBe(
+    "\tbaz\n    bar\n\tend\n"
+  )
+})
+
+test("All places are replaced where only white space differs too, each with its own", () => {
+  const text = "if a:\n  x()\n  y()\n\n\tx()\n\ty()\n\nx()\ny()\n"
+  expect(once(text, "    x()\n    y()", "    z()\n    y()")).toMatch(/occurs 3 times, on lines 2, 5 and 8/)
+  expect(once(text, "    x()\n    y()", "    z()\n    y()", true)).toBe(text.replaceAll("x", "z"))
+  expect(once("f(a,  b); f(a,   b); f(a)", "f(a, b)", "g()", true)).toBe("g(); g(); f(a)")
+})
+
 test("White space is forgiven: at line ends, in the indentation, and in runs", () => {
   expect(once("a  \nb\t\nc\n", "a\nb", "x\ny")).toBe("x\ny\nc\n")
   expect(
