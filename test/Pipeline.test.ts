@@ -275,7 +275,7 @@ describe("A run without reasoning", () => {
         entries.every(({ outcome }) => outcome._tag === "Discarded" && outcome.row.reason === "no_reasoning")
       ).toBe(true)
       expect(warnings(log)).toEqual([
-        expect.stringMatching(/all 3 sessions so far were discarded: .*--reasoning_filter=off/)
+        expect.stringMatching(/all 2 sessions so far were discarded: .*--reasoning_filter=off/)
       ])
     })
   )

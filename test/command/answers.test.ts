@@ -154,7 +154,7 @@ describe("the reasoning filter", () => {
     const server = await serve(plain)
     const ended = await place.complete(server)
     expect(ended.stderr).toMatch(
-      /^warning: all 3 sessions so far were discarded.*--reasoning_filter=off.*--reasoning_effort/m
+      /^warning: all 2 sessions so far were discarded.*--reasoning_filter=off.*--reasoning_effort/m
     )
     expect(place.text("trajectories.jsonl")).toBe("")
     expect(place.batchNames()).toEqual([])
