@@ -93,6 +93,7 @@ export const hidden = (system: System, paths: ReadonlyArray<string>): ReadonlyAr
     // System accounts have homes such as /usr/sbin, which nothing could run without.
     .filter((path) => !/^\/usr\/(bin|sbin|lib[^/]*|libexec|share|local)$/.test(path))
   return [...new Set(real)].flatMap((path): ReadonlyArray<Step> => {
+    if (real.some((other) => other !== path && within(path, other))) return []
     if (!system.roots.some((root) => within(path, root) && path !== root)) return []
     return [{ _tag: attempt(() => statSync(path).isDirectory()) === true ? "HideFolder" : "HideFile", at: path }]
   })

@@ -115,7 +115,7 @@ describe("any local sandbox", () => {
 
 describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
   const hide = join("/opt", `hidden-${process.pid}`)
-  const options = { network: true, hide: [hide], root }
+  const options = { network: true, hide: [join(hide, "run"), hide], root }
   const loud = Logger.replace(
     Logger.defaultLogger,
     Logger.make(({ message }) => {
@@ -129,7 +129,7 @@ describe.skipIf(!works && process.env.CI === undefined)("bubblewrap", () => {
   suite("namespace", layer)
 
   it("shows nothing of the host but its system", async () => {
-    if (process.getuid?.() === 0) mkdirSync(hide, { recursive: true })
+    if (process.getuid?.() === 0) mkdirSync(join(hide, "run"), { recursive: true })
     if (existsSync(hide)) writeFileSync(join(hide, "key"), "s3cr3t")
     await alone((box) =>
       Effect.gen(function* () {

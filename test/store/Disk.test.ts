@@ -110,7 +110,9 @@ describe("A file that cannot be written", () => {
       const folder = yield* Folder.scoped
       writeFileSync(join(folder, "file"), "")
       const error = yield* Effect.flip(Effect.provide(Store, store(join(folder, "file", "run"))))
-      expect(error.message).toMatch(/^--output_dir: the folder \S+\/file\/run cannot be made, as a file is in its way; [^\n]+$/)
+      expect(error.message).toMatch(
+        /^--output_dir: the folder \S+\/file\/run cannot be made, as a file is in its way; [^\n]+$/
+      )
     })
   )
   it.each([
