@@ -1,6 +1,7 @@
 /** Builds the command (one program and its launcher under bin/) and the library (plain modules with declarations under dist/). */
 import { execFileSync, spawnSync } from "node:child_process"
-import { chmodSync, copyFileSync, existsSync, renameSync, rmSync } from "node:fs"
+import { hash } from "node:crypto"
+import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -52,7 +53,8 @@ execFileSync(
 )
 
 // Without it the program is the same, and starts more slowly. It fits this Node on this kind of machine and is never published.
-const cache = inRoot("bin", `program.${process.version}-${process.platform}-${process.arch}.cache`)
+const made = hash("sha1", readFileSync(inRoot("bin", "program.cjs"), "utf8")).slice(0, 12)
+const cache = inRoot("bin", `program.${process.version}-${process.platform}-${process.arch}-${made}.cache`)
 const compiled = spawnSync(
   process.execPath,
   [inRoot("scripts", "compile.mjs"), inRoot("bin", "program.cjs"), `${cache}.new`],

@@ -68,6 +68,9 @@ export const normalize = (argv: ReadonlyArray<string>): Either.Either<ReadonlyAr
 /** Options whose values stand in no log; what stands for them no shell takes for a value. */
 const withheld = new Set(["api_key", "ephemeral_system_prompt"])
 
+/** An address with a password or a query, which may hold a key. */
+const secretive = /^https?:\/\/([^/?#]*@|[^?]*\?)/i
+
 /** The command line that goes on with the run that was started by these normalized tokens. */
 export const resuming = (tokens: ReadonlyArray<string>): string => {
   const words: Array<string> = []
@@ -80,7 +83,7 @@ export const resuming = (tokens: ReadonlyArray<string>): string => {
     words.push(
       value === undefined
         ? option
-        : `${option}=${withheld.has(option.slice(2)) ? "<as before>" : quoted(value.replace(/^(https?:\/\/)[^/]*@/, "$1…@"))}`
+        : `${option}=${withheld.has(option.slice(2)) || secretive.test(value) ? "<as before>" : quoted(value)}`
     )
   }
   return ["batch-runner", ...words, "--resume"].join(" ")

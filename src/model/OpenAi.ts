@@ -32,7 +32,7 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
         accept: "application/json",
         "content-type": "application/json",
         "user-agent": "batch-runner",
-        ...(key === "" ? {} : { authorization: `Bearer ${key}` })
+        ...(key === "" ? basic(url) : { authorization: `Bearer ${key}` })
       })
     )
   )
@@ -76,6 +76,17 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
 
 /** Answers that are nested thousands of levels deep overflow whatever walks through them. */
 const bounded = <A>(walk: () => A): Either.Either<A, unknown> => Either.try(walk)
+
+/** A name and password in the address, where there is no key. */
+const basic = ({ username, password }: URL): { readonly authorization?: string } => {
+  const plain = (part: string): string =>
+    Either.getOrElse(
+      Either.try(() => decodeURIComponent(part)),
+      () => part
+    )
+  const pair = `${plain(username)}:${plain(password)}`
+  return pair === ":" ? {} : { authorization: `Basic ${Buffer.from(pair).toString("base64")}` }
+}
 
 const address = (baseUrl: string) =>
   Either.try(() => {

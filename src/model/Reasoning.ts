@@ -23,12 +23,17 @@ export interface Parted {
 /** Parts `source` into content and reasoning. */
 export const part = (source: Source): Parted => {
   const native = nativeTexts(source)
-  if (!Tags.some(source.text)) {
+  // Where reasoning has a field of its own, the endpoint has parted it from the text: only a copy in front of that is not text.
+  const copied = (): boolean => Tags.opens(source.text) || isOneOf(Tags.beforeClosing(source.text), native)
+  if (!Tags.some(source.text) || (native.length > 0 && !copied())) {
     return { content: source.text, reasoning: once(native, []) }
   }
   const { content, blocks } = Tags.split(source.text.toWellFormed(), source.ended === true)
   return { content, reasoning: once(native, blocks) }
 }
+
+const isOneOf = (text: string, native: ReadonlyArray<ReadonlyArray<string>>): boolean =>
+  native.some((field) => field.join("\n\n").trim() === text.trim())
 
 /** The texts of the endpoint's own fields, one list a field. */
 const nativeTexts = (source: Source): ReadonlyArray<ReadonlyArray<string>> =>

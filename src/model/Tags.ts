@@ -10,6 +10,13 @@ const tags = ["<think>", "</think>", "<reasoning_scratchpad>", "</reasoning_scra
 /** Whether a text holds a tag. */
 export const some = (text: string): boolean => someTag.test(text)
 
+/** Whether a text begins with an opening tag. */
+export const opens = (text: string): boolean => /^\s*<(?:think|reasoning_scratchpad)>/i.test(text)
+
+/** The text in front of the first closing tag; empty without one. */
+export const beforeClosing = (text: string): string =>
+  text.slice(0, Math.max(0, text.search(/<\/(?:think|reasoning_scratchpad)>/i)))
+
 interface Tag {
   readonly start: number
   readonly end: number

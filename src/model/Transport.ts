@@ -148,7 +148,7 @@ const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<
     exchange(body, signal, limit).then(({ status, headers: given, bytes }) => {
       const encoding = given["content-encoding"]
       const header = status === 200 && !asksToWait(given) ? {} : kept(given)
-      return encoding === undefined || encoding === "identity"
+      return encoding === undefined
         ? reply(status, header, textOf(bytes))
         : inflate(String(encoding), bytes).then(
             (inflated) => reply(status, header, textOf(inflated)),
@@ -174,17 +174,24 @@ const kept = (headers: Headers): Record<string, string> =>
 
 const limit = { maxOutputLength: maxResponseBytes }
 
-/** Some servers compress without being asked to. */
-const inflate = (encoding: string, bytes: Buffer): Promise<Buffer> => {
-  switch (encoding.toLowerCase()) {
+/** Some servers compress without being asked to, perhaps twice; a name that is no compression is none. */
+const inflate = (encodings: string, bytes: Buffer): Promise<Buffer> =>
+  encodings
+    .toLowerCase()
+    .split(",")
+    .reduceRight((done, encoding) => done.then((each) => inflateOnce(encoding.trim(), each)), Promise.resolve(bytes))
+
+const inflateOnce = (encoding: string, bytes: Buffer): Promise<Buffer> => {
+  switch (encoding) {
     case "gzip":
     case "x-gzip":
       return promisify(Zlib.gunzip)(bytes, limit)
     case "deflate":
-      return promisify(Zlib.inflate)(bytes, limit)
+      // With or without the head that its name asks for: the head begins with an 8 in its lower half.
+      return promisify(((bytes[0] ?? 0) & 15) === 8 ? Zlib.inflate : Zlib.inflateRaw)(bytes, limit)
     case "br":
       return promisify(Zlib.brotliDecompress)(bytes, limit)
     default:
-      return Promise.resolve(Buffer.alloc(0))
+      return Promise.resolve(bytes)
   }
 }

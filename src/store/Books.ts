@@ -16,8 +16,10 @@ export class Books {
   sums: Statistics.Statistics = Statistics.empty
   private readonly known: ReadonlySet<string>
 
-  /** `toolNames`: every tool that a toolset of the run has. */
-  constructor(toolNames: ReadonlyArray<string>) {
+  constructor(
+    /** Every tool that a toolset of the run has. */
+    readonly toolNames: ReadonlyArray<string>
+  ) {
     this.known = new Set(toolNames)
   }
 

@@ -57,8 +57,8 @@ export const complete = (line: string, stored: StoredRow, toolNames: ReadonlyArr
       model: text(metadata.model),
       image,
       cwd,
-      default_image: stored.metadata.default_image ?? false,
-      default_cwd: stored.metadata.default_cwd ?? false,
+      default_image: stored.metadata.default_image,
+      default_cwd: stored.metadata.default_cwd,
       sample,
       occurrence,
       usage

@@ -45,7 +45,7 @@ const refuse = Effect.fn("Jsonl.refuse")(function* ({ folder, runName, resume }:
   if (batches === 0 && results.includes(RunFolder.trajectories)) {
     return yield* new StoreError({
       reason: "Occupied",
-      detail: `--resume: ${folder} has ${RunFolder.trajectories}, but no batch files to make it from; bring them back, or move it away to run all prompts anew`
+      detail: `--resume: ${folder} has ${RunFolder.trajectories}, but no rows in batch files to make it from; bring them back, or move it away to run all prompts anew`
     })
   }
 })

@@ -114,8 +114,13 @@ const sweep = Effect.fn("Lock.sweep")(function* (folder: string) {
   const names = Option.getOrElse(yield* tolerant(() => readdir(folder)), () => [])
   for (const name of names.filter((each) => each.startsWith(".lock."))) {
     const path = join(folder, name)
-    const owner = decodeOwner(Option.getOrElse(yield* tolerant(() => readFile(path, "utf8")), () => ""))
-    if (Option.isSome(owner) && !isAlive(owner.value, 0)) yield* tolerant(() => rm(path, { force: true }))
+    const owner = decodeOwner((yield* textOf(path)) ?? "")
+    // What names nobody was being written: by someone who is long gone, if it is old.
+    const age =
+      (yield* Clock.currentTimeMillis) -
+      Option.match(yield* tolerant(() => stat(path)), { onNone: () => 0, onSome: ({ mtimeMs }) => mtimeMs })
+    const dead = Option.isSome(owner) ? !isAlive(owner.value, 0) : age > silence
+    if (dead) yield* tolerant(() => rm(path, { force: true }))
   }
 })
 

@@ -31,7 +31,7 @@ const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Object))
 /** The line of another program's row in our own shape, with its place. */
 export const completed = (line: Buffer, toolNames: ReadonlyArray<string>, place: number): Buffer => {
   const text = line.toString("utf8")
-  return Option.match(decodeRow(text), {
+  return Option.match(decodeRow(text, toolNames), {
     onNone: () => line,
     onSome: (stored) => Buffer.from(encodeLine(Foreign.complete(text, stored, toolNames, place)))
   })

@@ -1,7 +1,7 @@
 /** The files of a run folder: their names, and what earlier sessions wrote into run.json. */
 import { readdir, readFile, rename, stat } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect, Option, Schema } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { replace, storeError } from "./Disk.ts"
 import type { SessionRecord, StoreError } from "./Store.ts"
 
@@ -32,7 +32,7 @@ export interface Found {
   readonly irregular: string | undefined
   /** Names of files that hold rows. */
   readonly results: ReadonlyArray<string>
-  /** How many batch files there are. */
+  /** How many batch files hold anything. */
   readonly batches: number
 }
 
@@ -50,7 +50,7 @@ export const look = Effect.fn("RunFolder.look")(function* (folder: string) {
   const looked: Found = {
     irregular: found.find(({ stat }) => !stat.isFile())?.name,
     results: rows.map(({ name }) => name),
-    batches: rows.filter(({ name }) => batchNumber(name) !== undefined).length
+    batches: rows.filter(({ name, stat }) => batchNumber(name) !== undefined && stat.size > 0).length
   }
   return looked
 })
@@ -84,7 +84,7 @@ export const sessions = Effect.fn("RunFolder.sessions")(function* (folder: strin
   if (text === undefined) return []
   const found = decodeRun(text)
   if (Option.isSome(found)) return found.value.sessions
-  const aside = `${path}.unreadable`
+  const aside = `${path}.unreadable-${yield* Clock.currentTimeMillis}`
   yield* Effect.tryPromise({ try: () => rename(path, aside), catch: storeError(path) })
   yield* Effect.logWarning(`${path} cannot be read and is now ${aside}: what earlier sessions were told is not known`)
   return []

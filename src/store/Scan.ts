@@ -10,7 +10,7 @@ import type { Books } from "./Books.ts"
 import { storeError } from "./Disk.ts"
 import { unmatched } from "./Ledger.ts"
 import * as RunFolder from "./RunFolder.ts"
-import { decodeFailure, decodeRow, isForeign } from "./StoredRow.ts"
+import { decodeFailure, decodeRow } from "./StoredRow.ts"
 
 interface Scanning {
   readonly books: Books
@@ -75,21 +75,20 @@ const scanFile = Effect.fn("Scan.file")(function* (path: string, take: Take) {
 const takeRow =
   (scanning: Scanning, batch: number | undefined): Take =>
   (text, line) => {
-    const decoded = decodeRow(text)
+    const decoded = decodeRow(text, scanning.books.toolNames)
     if (Option.isNone(decoded)) return false
     const row = decoded.value
     const digest = ContentKey.ofText(text)
     if (scanning.seen.count(digest) > 0) return true
     scanning.seen.add(digest, 0, 0)
     const { image, cwd, default_image, default_cwd, occurrence, sample, batch_num } = row.metadata
-    const prompt = row.conversations.find(({ from }) => from === "human")?.value ?? ""
     const fate = batch === undefined ? "no_reasoning" : scanning.books.fateOfRow(row)
     scanning.books.enterRow(
       {
         key: ContentKey.of({
-          text: prompt,
-          image: default_image === true ? "" : image,
-          cwd: default_cwd === true ? "" : cwd
+          text: row.prompt,
+          image: default_image ? "" : image,
+          cwd: default_cwd ? "" : cwd
         }),
         occurrence,
         sample,
@@ -98,7 +97,7 @@ const takeRow =
         offset: line.offset,
         length: line.bytes.length,
         place: unmatched,
-        foreign: isForeign(row)
+        foreign: row.foreign
       },
       Statistics.ofRow(row, fate)
     )

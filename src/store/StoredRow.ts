@@ -1,58 +1,114 @@
 /** What is read back of rows and failures that earlier sessions left. */
-import { Predicate, Schema } from "effect"
+import { Either, Option, Predicate, Schema } from "effect"
 import { samplesAtMost } from "../RunConfig.ts"
-import { RowUsage, ToolCount } from "../trajectory/Trajectory.ts"
+import { Row, RowUsage, type ToolCount } from "../trajectory/Trajectory.ts"
 
-const Usage = Schema.optionalWith(RowUsage, {
-  default: () => ({ prompt: 0, completion: 0, reasoning: 0, cached: 0, total: 0, cost_usd: 0 })
-})
-const Text = Schema.optionalWith(Schema.String, { default: () => "" })
+/** A field whose value does not fit counts as missing: one odd field must not make a finished row run again. */
+const lenient = <A, I>(schema: Schema.Schema<A, I>, missing: A) =>
+  Schema.optionalWith(schema.annotations({ decodingFallback: () => Either.right(missing) }), { default: () => missing })
 
-const Flag = Schema.optional(Schema.Boolean)
-
-const isCount = Schema.is(ToolCount)
-
-// As it is, since Schema.Record loses the key `__proto__`, which a model can invent like any other.
-const ToolStats = Schema.declare(
-  (value): value is Readonly<Record<string, ToolCount>> =>
-    Predicate.isRecord(value) && Object.values(value).every((part) => isCount(part))
+const noUsage = { prompt: 0, completion: 0, reasoning: 0, cached: 0, total: 0, cost_usd: 0 }
+const Figure = lenient(Schema.Number, 0)
+const Usage = lenient(
+  Schema.Struct({
+    prompt: Figure,
+    completion: Figure,
+    reasoning: Figure,
+    cached: Figure,
+    total: Figure,
+    cost_usd: Figure
+  }),
+  noUsage
 )
+const Text = lenient(Schema.String, "")
+const Place = lenient(Schema.NonNegativeInt, 0)
+const Flag = lenient(Schema.Boolean, false)
+const Sample = lenient(Schema.Int.pipe(Schema.between(0, samplesAtMost - 1)), 0)
 
-/** Rows of other programs with the same shape are read too: what they lack has a default. */
-const StoredRow = Schema.Struct({
-  conversations: Schema.NonEmptyArray(
-    Schema.Struct({ from: Schema.Literal("human", "gpt", "tool", "system"), value: Schema.String })
-  ),
-  metadata: Schema.Struct({
-    batch_num: Schema.optionalWith(Schema.Int, { default: () => 0 }),
-    image: Text,
-    cwd: Text,
-    default_image: Flag,
-    default_cwd: Flag,
-    sample: Schema.optionalWith(Schema.Int.pipe(Schema.between(0, samplesAtMost - 1)), { default: () => 0 }),
-    occurrence: Schema.optionalWith(Schema.Int, { default: () => 0 }),
-    usage: Usage
-  }),
-  tool_stats: ToolStats,
-  tools: Schema.optional(Schema.Unknown),
-  system: Schema.optional(Schema.Unknown),
-  source: Schema.optional(Schema.Unknown)
-})
-export type StoredRow = typeof StoredRow.Type
-
-/** Whether a row has not all that our own have. */
-export const isForeign = ({ metadata, tools, system, source }: StoredRow): boolean =>
-  [metadata.default_image, metadata.default_cwd, tools, system, source].some((part) => part === undefined)
-
-const StoredFailure = Schema.Struct({
-  batch_num: Schema.Int,
-  sample: Schema.optionalWith(Schema.Int, { default: () => 0 }),
-  occurrence: Schema.optionalWith(Schema.Int, { default: () => 0 }),
-  prompt_key: Schema.optionalWith(Schema.String.pipe(Schema.pattern(/^[0-9a-f]{21}$/)), {
-    default: () => "0".repeat(21)
-  }),
+const Metadata = Schema.Struct({
+  batch_num: Place,
+  image: Text,
+  cwd: Text,
+  default_image: Flag,
+  default_cwd: Flag,
+  sample: Sample,
+  occurrence: Place,
   usage: Usage
 })
 
-export const decodeRow = Schema.decodeUnknownOption(Schema.parseJson(StoredRow))
+const Stored = Schema.Struct({
+  conversations: Schema.Array(Schema.Struct({ from: Text, value: Text })),
+  metadata: lenient(Metadata, {
+    ...{ batch_num: 0, image: "", cwd: "", default_image: false, default_cwd: false },
+    ...{ sample: 0, occurrence: 0, usage: noUsage }
+  }),
+  tool_stats: Schema.optional(Schema.Unknown)
+})
+
+export interface StoredRow extends Pick<typeof Stored.Type, "conversations" | "metadata"> {
+  readonly prompt: string
+  readonly tool_stats: Readonly<Record<string, ToolCount>>
+  /** Not all is there that our own rows have, in our own shape. */
+  readonly foreign: boolean
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+const figure = (value: unknown): number => (Predicate.isNumber(value) ? value : 0)
+
+// Not by Schema.Record, which loses the key `__proto__`: a model can invent that name like any other.
+const countsOf = (stats: unknown): Readonly<Record<string, ToolCount>> =>
+  Object.fromEntries(
+    Object.entries(Predicate.isRecord(stats) ? stats : {}).map(([name, one]) => {
+      const part = Predicate.isRecord(one) ? one : {}
+      return [name, { count: figure(part.count), success: figure(part.success), failure: figure(part.failure) }]
+    })
+  )
+
+const has = (value: unknown, names: ReadonlyArray<string>): boolean =>
+  Predicate.isRecord(value) && Object.keys(value).length === names.length && names.every((name) => name in value)
+
+const turnKeys = ["from", "value", "tool_calls", "tool_call_id", "name"]
+const metadataKeys = Object.keys(Row.fields.metadata.fields)
+const isMetadata = Schema.is(Row.fields.metadata)
+const countKeys = ["count", "success", "failure"]
+
+/** Whether a row's parts have the keys of ours; `toolNames` are those that rows count now. */
+const isWhole = (row: Json, toolNames: ReadonlyArray<string>): boolean =>
+  ["tools", "system", "source"].every((name) => Predicate.isString(row[name])) &&
+  has(row.metadata, metadataKeys) &&
+  isMetadata(row.metadata) &&
+  has(row.metadata.usage, Object.keys(RowUsage.fields)) &&
+  Array.isArray(row.conversations) &&
+  row.conversations.every(
+    (turn) => has(turn, turnKeys) && turnKeys.every((name) => name === "tool_calls" || Predicate.isString(turn[name]))
+  ) &&
+  has(row.tool_stats, toolNames) &&
+  Predicate.isRecord(row.tool_stats) &&
+  Object.values(row.tool_stats).every((one) => has(one, countKeys)) &&
+  has(row.tool_error_counts, toolNames)
+
+const decodeJson = (text: string): Option.Option<unknown> =>
+  Option.getRight(Either.try((): unknown => JSON.parse(text)))
+const decodeStored = Schema.decodeUnknownOption(Stored)
+
+/** A finished row, of any program with the same shape: it needs a prompt and an answer, all else has a default. */
+export const decodeRow = (text: string, toolNames: ReadonlyArray<string>): Option.Option<StoredRow> =>
+  Option.gen(function* () {
+    const json = yield* Option.filter(decodeJson(text), Predicate.isRecord)
+    const { conversations, metadata, tool_stats } = yield* decodeStored(json)
+    const prompt = yield* Option.fromNullable(conversations.find(({ from }) => from === "human")?.value)
+    if (!conversations.some(({ from }) => from === "gpt")) return yield* Option.none()
+    const foreign = !isWhole(json, toolNames)
+    return { conversations, metadata, prompt, tool_stats: countsOf(tool_stats), foreign }
+  })
+
+const StoredFailure = Schema.Struct({
+  batch_num: Schema.Int,
+  sample: Sample,
+  occurrence: Place,
+  prompt_key: lenient(Schema.String.pipe(Schema.pattern(/^[0-9a-f]{21}$/)), "0".repeat(21)),
+  usage: Usage
+})
+
 export const decodeFailure = Schema.decodeUnknownOption(Schema.parseJson(StoredFailure))

@@ -87,6 +87,18 @@ describe("A request", () => {
       ["accept", "connection", "content-length", "content-type", "host", "user-agent"].sort()
     )
   })
+  it("carries the name and password of its address where there is no key.", async () => {
+    const started = await server(() => Server.answer({ content: "Hi" }))
+    const url = started.url.replace("http://", "http://me:my%20secret%zz@")
+    await Effect.runPromise(complete(url, { key: undefined }))
+    await Effect.runPromise(complete(url.replace("%zz", "")))
+    await Effect.runPromise(complete(url.replace("%zz", ""), { key: undefined }))
+    expect(started.requests.map(({ headers }) => headers.authorization)).toEqual([
+      `Basic ${Buffer.from("me:my%20secret%zz").toString("base64")}`,
+      `Bearer ${key}`,
+      `Basic ${Buffer.from("me:my secret").toString("base64")}`
+    ])
+  })
   it("goes past the proxy variables on this machine, and through them elsewhere.", async () => {
     const started = await server(() => Server.answer({ content: "Hi" }))
     const tunnels: Array<string> = []
@@ -153,6 +165,10 @@ describe("An answer", () => {
       { body, trickle: { bytes: 7, every: 1 } },
       { body, headers: { "content-type": "text/plain" } },
       { body: zipped, headers: { "content-encoding": "gzip" } },
+      { body: Zlib.brotliCompressSync(zipped), headers: { "content-encoding": "GZIP, br" } },
+      { body: Zlib.deflateSync(JSON.stringify(body)), headers: { "content-encoding": "deflate" } },
+      { body: Zlib.deflateRawSync(JSON.stringify(body)), headers: { "content-encoding": "deflate" } },
+      ...["Identity", "none", "utf-8", ""].map((encoding) => ({ body, headers: { "content-encoding": encoding } })),
       { body: `\n   \n${JSON.stringify(body)}` }
     ]) {
       expect(Either.getOrThrow(await outcome(reaction)).content).toBe("Grüße 👋")

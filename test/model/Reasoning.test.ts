@@ -30,6 +30,21 @@ describe("Reasoning in the text", () => {
   })
 })
 
+describe("Where reasoning has a field of its own", () => {
+  it.each([
+    ["a tag in the middle of the text is text", "The tag </think> closes it.", "The tag </think> closes it."],
+    [
+      "a block in indented code is text",
+      '    s = "<think>"\n    e = "</think>"\nend',
+      '    s = "<think>"\n    e = "</think>"\nend'
+    ],
+    ["a copy in front of the text is none", "<think>Hm.</think>\nHi", "Hi"],
+    ["a copy that only a closing tag ends is none", "Hm.\n</think>\nHi", "Hi"]
+  ])("%s.", (_, text, content) => {
+    expect(part(text, { reasoning: "Hm.", ended: true })).toEqual({ content, reasoning: "Hm." })
+  })
+})
+
 describe("A tag that the text only speaks of", () => {
   const ended = (text: string) => part(text, { ended: true })
   it.each([

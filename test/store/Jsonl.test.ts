@@ -3,13 +3,13 @@ import { execFileSync } from "node:child_process"
 import { appendFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Schema } from "effect"
 import { ContentIndex } from "../../src/dataset/ContentIndex.ts"
 import * as ContentKey from "../../src/dataset/ContentKey.ts"
 import * as Jsonl from "../../src/store/Jsonl.ts"
 import * as Resume from "../../src/store/Resume.ts"
 import { type Entry, type SessionRecord, Store, type StoreService } from "../../src/store/Store.ts"
-import { encodeLine } from "../../src/trajectory/Trajectory.ts"
+import { encodeLine, Row } from "../../src/trajectory/Trajectory.ts"
 import * as Folder from "../support/Folder.ts"
 import * as Rows from "../support/Rows.ts"
 
@@ -360,7 +360,8 @@ describe("run.json", () => {
       for (const content of ["", "{", '{"sessions":1}']) {
         yield* put(folder, "run.json", content)
         expect(yield* session(folder, (store) => Effect.succeed(store.sessions))).toEqual([])
-        expect(yield* text(folder, "run.json.unreadable")).toBe(content)
+        const aside = (yield* files(folder)).filter((name) => name.startsWith("run.json.unreadable-"))
+        expect(yield* Effect.forEach(aside, (name) => text(folder, name))).toContain(content)
       }
     })
   )
@@ -388,8 +389,9 @@ describe("What lies in a run folder", () => {
     Effect.gen(function* () {
       const folder = yield* Folder.scoped
       yield* put(folder, "trajectories.jsonl", "{}\n")
-      expect(yield* opened(folder, { resume: false })).toContain("holds results already (trajectories.jsonl)")
-      expect(yield* opened(folder)).toContain("but no batch files to make it from")
+      yield* put(folder, "batch_0.jsonl", "")
+      expect(yield* opened(folder, { resume: false })).toContain("holds results already (batch_0.jsonl)")
+      expect(yield* opened(folder)).toContain("but no rows in batch files to make it from")
       expect(yield* text(folder, "trajectories.jsonl")).toBe("{}\n")
     })
   )
@@ -463,6 +465,56 @@ describe("What lies in a run folder", () => {
           ? Object.entries(value).map(([name, part]) => [name, keys(part)])
           : typeof value
       expect(keys(merged)).toEqual(keys(own))
+    })
+  )
+})
+
+describe("A finished row with an odd field", () => {
+  const base = () => JSON.parse(lineOf({ prompt: "a", calls: { terminal: 1 } }))
+  const inMetadata = (more: object) => ({ ...base(), metadata: { ...base().metadata, ...more } })
+  const [human, gpt] = base().conversations
+  const without = (name: string) => Object.fromEntries(Object.entries(base()).filter(([key]) => key !== name))
+  it.scoped.each([
+    ["no image", inMetadata({ image: null })],
+    ["no directory", inMetadata({ cwd: null })],
+    ["no usage", inMetadata({ usage: null })],
+    ["part of the usage", inMetadata({ usage: { prompt: 1 } })],
+    ["a batch number that is text", inMetadata({ batch_num: "0" })],
+    ["metadata of another kind", { ...base(), metadata: "none" }],
+    ["no statistics", without("tool_stats")],
+    ["no tool's statistics", { ...base(), tool_stats: { terminal: null } }],
+    [
+      "rates in its statistics",
+      { ...base(), tool_stats: { terminal: { count: 1, success: 1, failure: 0, success_rate: 1 } } }
+    ],
+    ["an answer without text", { ...base(), conversations: [human, { from: "gpt" }, gpt] }],
+    ["a turn of another kind", { ...base(), conversations: [human, { from: "observation", value: "x" }, gpt] }],
+    [
+      "turns without calls",
+      {
+        ...base(),
+        conversations: [
+          { from: "human", value: "a" },
+          { from: "gpt", value: "b" }
+        ]
+      }
+    ],
+    ["no source", without("source")]
+  ] as const)("is done all the same, and merged in the shape of all others: %s.", ([, row]) =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* put(folder, "batch_0.jsonl", `${JSON.stringify(row)}\n`)
+      expect((yield* session(folder, mergeFor("a"))).done).toEqual([[0, 0]])
+      const merged = JSON.parse(yield* text(folder, "trajectories.jsonl"))
+      expect(Schema.is(Row)(merged)).toBe(true)
+      const keys = (value: object) => Object.keys(value)
+      expect([keys(merged), keys(merged.metadata), keys(merged.tool_stats), keys(merged.tool_stats.terminal)]).toEqual([
+        keys(base()),
+        keys(base().metadata),
+        [...Rows.toolNames],
+        ["count", "success", "failure"]
+      ])
+      for (const turn of merged.conversations) expect(keys(turn)).toEqual(keys(human))
     })
   )
 })

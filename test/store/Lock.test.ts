@@ -107,6 +107,22 @@ describe("The lock of a run folder", () => {
       }
     })
   )
+  it.scopedLive(
+    "leaves no unfinished file of a runner that was killed as it asked for it, and spares one that asks now.",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* Folder.scoped
+        for (const [name, age] of [
+          [".lock.999999.1", 1000],
+          [".lock.999999.2", 0]
+        ] as const) {
+          yield* Effect.promise(() => writeFile(join(folder, name), ""))
+          yield* Effect.promise(() => utimes(join(folder, name), Date.now() / 1000 - age, Date.now() / 1000 - age))
+        }
+        expect(yield* hold(folder)).toBe("held")
+        expect(readdirSync(folder)).toEqual([".lock.999999.2"])
+      })
+  )
   it.scopedLive("of another machine is respected while that gives signs of life.", () =>
     Effect.gen(function* () {
       const owner = { pid: 1, started: "1", host: "elsewhere", boot: "other" }
