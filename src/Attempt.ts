@@ -204,7 +204,7 @@ const told = (outcome: Outcome, toolNames: ReadonlyArray<string>, chars: number)
   const { row } = outcome
   const last = row.conversations.at(-1)?.value.replace(/^<think>.*?<\/think>\n/s, "") ?? ""
   const calls = Object.values(row.tool_stats).reduce((sum, { count }) => sum + count, 0)
-  const invented = inventedTools(row, new Set(toolNames))
+  const invented = calls === 0 ? [] : inventedTools(row, new Set(toolNames))
   const manner = row.completed ? "" : row.partial ? ", cut short" : ", out of turns"
   const fate =
     outcome._tag === "Discarded"

@@ -8,4 +8,4 @@ export const lacksReasoning = (row: Pick<Row, "conversations">): boolean =>
 
 /** Tools that were called and that no toolset has. */
 export const inventedTools = (row: Pick<Row, "tool_stats">, known: ReadonlySet<string>): ReadonlyArray<string> =>
-  Object.entries(row.tool_stats).flatMap(([name, { count }]) => (count > 0 && !known.has(name) ? [name] : []))
+  Object.keys(row.tool_stats).filter((name) => !known.has(name) && (row.tool_stats[name]?.count ?? 0) > 0)
