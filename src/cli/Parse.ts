@@ -1,6 +1,7 @@
 /** What was typed, as the configuration of a run: every value checked, the first wrong one named. */
 import { existsSync, readFileSync } from "node:fs"
 import { Either, Option, ParseResult, Redacted, Schema } from "effect"
+import { isLoopback } from "../model/Transport.ts"
 import * as RunConfig from "../RunConfig.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -144,12 +145,6 @@ const network = (typed: Typed): Read<boolean> =>
 /** The address where a key of one's own is worth anything. */
 const isDefaultEndpoint = (url: string): boolean => new URL(url).host === new URL(defaults.base_url).host
 
-/** Whether an address never leaves this machine. */
-export const isLoopback = (url: string): boolean => {
-  const host = new URL(url).hostname
-  return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d+){3}$/.test(host)
-}
-
 type Environment = Readonly<Record<string, string | undefined>>
 
 const apiKey = (
@@ -172,7 +167,7 @@ const apiKey = (
     )
   }
   if (key !== undefined) return Either.right(Redacted.make(key.trim()))
-  if (isLoopback(config.base_url)) return Either.right(undefined)
+  if (isLoopback(new URL(config.base_url).hostname)) return Either.right(undefined)
   return Either.left(
     new UsageError({
       detail: `no API key for ${new URL(config.base_url).host}: set ${names.join(" or ")}, or give --api_key; --model=scripted needs none`

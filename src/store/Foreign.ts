@@ -1,7 +1,7 @@
 /** Rows that another program left in the run, such as batch_runner.py, completed to the shape of our own. */
 import { Option, Predicate, Schema } from "effect"
-import { errorCounts } from "../trajectory/ShareGpt.ts"
-import type { Row, ToolCount, Turn } from "../trajectory/Trajectory.ts"
+import { errorCounts, noCalls } from "../trajectory/ShareGpt.ts"
+import type { Row, Turn } from "../trajectory/Trajectory.ts"
 import type { StoredRow } from "./StoredRow.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -35,8 +35,6 @@ const turnOf = (turn: Json): Turn => ({
   name: text(turn.name)
 })
 
-const none: ToolCount = { count: 0, success: 0, failure: 0 }
-
 const decodeJson = Schema.decodeUnknownOption(
   Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 )
@@ -47,7 +45,7 @@ export const complete = (line: string, stored: StoredRow, toolNames: ReadonlyArr
   const turns = Array.isArray(given.conversations) ? given.conversations.filter(Predicate.isRecord) : []
   const metadata: Json = Predicate.isRecord(given.metadata) ? given.metadata : {}
   const { batch_num, image, cwd, sample, occurrence, usage } = stored.metadata
-  const stats = Object.fromEntries(toolNames.map((name) => [name, stored.tool_stats[name] ?? none]))
+  const stats = Object.fromEntries(toolNames.map((name) => [name, stored.tool_stats[name] ?? noCalls]))
   return {
     prompt_index: place,
     conversations: turns.filter((turn) => turn.from !== "system").map(turnOf),

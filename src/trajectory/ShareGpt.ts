@@ -33,14 +33,15 @@ const resultTurn = ({ call, result }: Extract<Event, { _tag: "Called" }>): Turn 
 export const hasReasoning = (turn: { readonly from: string; readonly value: string }): boolean =>
   turn.from === "gpt" && turn.value.startsWith("<think>\n")
 
-const none: ToolCount = { count: 0, success: 0, failure: 0 }
+/** A tool that nobody called. */
+export const noCalls: ToolCount = { count: 0, success: 0, failure: 0 }
 
 /** Calls by tool: every name of `known`, zeros included, then any name that the model made up. */
 export const toolStats = (known: ReadonlyArray<string>, events: ReadonlyArray<Event>): Record<string, ToolCount> => {
   const calls = new Map<string, ToolCount>()
   for (const event of events) {
     if (event._tag === "Answered") continue
-    const { count, success, failure } = calls.get(event.call.name) ?? none
+    const { count, success, failure } = calls.get(event.call.name) ?? noCalls
     const { ok } = event.result
     calls.set(event.call.name, {
       count: count + 1,
@@ -50,7 +51,7 @@ export const toolStats = (known: ReadonlyArray<string>, events: ReadonlyArray<Ev
   }
   const stats: Record<string, ToolCount> = {}
   for (const name of known) {
-    stats[name] = calls.get(name) ?? none
+    stats[name] = calls.get(name) ?? noCalls
     calls.delete(name)
   }
   // Names that are not our own may be any, `__proto__` too.

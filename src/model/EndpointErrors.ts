@@ -1,0 +1,116 @@
+/** The errors of one endpoint: however a call ends without an answer, a sentence for people, without the key in it. */
+import { Clock, Duration, Effect, Option } from "effect"
+import * as Failure from "./Failure.ts"
+import { ModelError, type Request } from "./Model.ts"
+import type * as Wire from "./Wire.ts"
+
+/** Looks up a response's header by its name. */
+export type Header = (name: string) => string | null | undefined
+
+/** How a call can end without a successful response. */
+export type Rejection =
+  | { readonly _tag: "Status"; readonly status: number; readonly body: unknown; readonly header: Header }
+  | { readonly _tag: "Broken"; readonly cause: unknown }
+  | { readonly _tag: "TooLate" }
+
+/** The errors of the endpoint that `request` goes to at `url`; undefined when its address is none. */
+export const make = (request: Request, url: URL | undefined, key: string) => {
+  const host = url?.host ?? request.baseUrl
+  const path = url?.pathname ?? ""
+  const line = (text: string) => Failure.oneLine(text, key)
+  const said = (start: string, words: string) => line(words === "" ? start : `${start}: ${words}`)
+
+  const broken = (cause: unknown): ModelError => {
+    const code = Failure.codeOf(cause)
+    if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE" || code.startsWith("Z_") || code === "ERR_BUFFER_TOO_LARGE") {
+      const detail = code.startsWith("Z_") ? "is wrongly compressed" : "is larger than 64 MB"
+      return new ModelError({ reason: "BadAnswer", detail: line(`The answer of ${host} ${detail}`) })
+    }
+    if (code === "UND_ERR_INVALID_ARG" || code === "ERR_INVALID_ARG_VALUE" || code === "ERR_INVALID_URL") {
+      return new ModelError({
+        reason: "BadRequest",
+        detail: line(
+          `No request to ${host} can be made: its address or the API key has characters that HTTP does not allow`
+        )
+      })
+    }
+    return new ModelError({
+      reason: "Unreachable",
+      detail: said(`No answer from ${host}`, Failure.connectionWords(cause))
+    })
+  }
+
+  const refused = (rejection: Extract<Rejection, { _tag: "Status" }>, now: number): ModelError => {
+    const { status } = rejection
+    const location = rejection.header("location") ?? ""
+    const hint =
+      status >= 300 && status < 400
+        ? `the endpoint has moved${location === "" ? "" : ` to ${location}`}: give its new address as base_url`
+        : status === 401 && key === ""
+          ? "no API key was sent. "
+          : ""
+    return new ModelError({
+      reason: Failure.reasonOf(status),
+      detail: said(
+        `HTTP ${status} from ${host}${status === 404 ? ` for ${path}` : ""}`,
+        hint + (status < 400 ? "" : Failure.words(rejection.body))
+      ),
+      status,
+      ...waiting(rejection.header, now)
+    })
+  }
+
+  const noAnswer = (problem: Wire.Problem, header: Header, now: number): ModelError =>
+    problem._tag === "Malformed"
+      ? new ModelError({
+          reason: "BadAnswer",
+          detail: line(`HTTP 200 from ${host} with ${Failure.words(problem.detail)}`),
+          status: 200,
+          ...waiting(header, now)
+        })
+      : new ModelError({
+          reason: problem.code === 429 ? "RateLimited" : "Overloaded",
+          detail: said(
+            `HTTP 200 from ${host} with an error${problem.code === 0 ? "" : ` ${problem.code}`}`,
+            Failure.words(problem.error)
+          ),
+          status: 200,
+          ...waiting(header, now)
+        })
+
+  const tooLate = () =>
+    new ModelError({
+      reason: "TimedOut",
+      detail: line(`No answer from ${host} within ${Duration.format(request.callLimit)}`)
+    })
+
+  return {
+    tooDeep: new ModelError({
+      reason: "BadRequest",
+      detail: line(`An answer of ${host} is nested too deeply to be used`)
+    }),
+    /** The address or a proxy variable cannot be used. */
+    address: new ModelError({
+      reason: "BadRequest",
+      detail: line(
+        `${host} cannot be asked: base_url, a proxy variable or OPENAI_CUSTOM_HEADERS in the environment is malformed`
+      )
+    }),
+    rejected: (rejection: Rejection): Effect.Effect<ModelError> => {
+      switch (rejection._tag) {
+        case "Status":
+          return Effect.map(Clock.currentTimeMillis, (now) => refused(rejection, now))
+        case "Broken":
+          return Effect.sync(() => broken(rejection.cause))
+        case "TooLate":
+          return Effect.sync(tooLate)
+      }
+    },
+    noAnswer: (problem: Wire.Problem, header: Header): Effect.Effect<ModelError> =>
+      Effect.map(Clock.currentTimeMillis, (now) => noAnswer(problem, header, now))
+  }
+}
+
+/** The wait that the endpoint asks for, as a field of the error. */
+const waiting = (header: Header, now: number): { readonly retryAfter?: Duration.Duration } =>
+  Option.match(Failure.retryAfter(header, now), { onNone: () => ({}), onSome: (retryAfter) => ({ retryAfter }) })
