@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "vitest"
+import * as Rows from "./support/Rows.ts"
 
 const python = process.env.DATASETS_PYTHON ?? ""
 const command = fileURLToPath(new URL("../bin/batch-runner.js", import.meta.url))
@@ -43,20 +44,7 @@ describe.skipIf(python === "" && process.env.CI === undefined)("load_dataset on 
   it("gives every row with the declared fields", { timeout: 120_000 }, () => {
     const rows = loaded("example", [`--dataset_file=${example}`, "--model=scripted"])
     expect(rows.index).toEqual([0, 1, 2, 3, 4, 5])
-    expect(rows.fields).toEqual([
-      "prompt_index",
-      "conversations",
-      "metadata",
-      "completed",
-      "partial",
-      "api_calls",
-      "toolsets_used",
-      "tool_stats",
-      "tool_error_counts",
-      "tools",
-      "system",
-      "source"
-    ])
+    expect(rows.fields).toEqual(Rows.rowKeys)
     expect(rows.tool_stats).toContain("web_search")
   })
 

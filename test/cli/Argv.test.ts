@@ -128,5 +128,9 @@ describe("The command that goes on with a run", () => {
       stdout: ""
     })
     expect(command).toContain("--ephemeral_system_prompt=<as before>")
+    for (const address of ["https://me:SECRET@host/v1", "https://host/v1?key=SECRET"]) {
+      expect(resuming(tokens(`--base_url=${address}`))).toContain("--base_url=<as before>")
+    }
+    expect(resuming(tokens("--base_url=https://host/v1"))).toContain("--base_url=https://host/v1")
   })
 })

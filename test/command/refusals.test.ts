@@ -52,6 +52,7 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
   ["a missing data set", { dataset_file: "none.jsonl" }, /--dataset_file: there is no file none\.jsonl/],
   ["an empty data set", { dataset_file: "empty.jsonl" }, /--dataset_file: empty\.jsonl is empty/],
   ["a data set that is a folder", { dataset_file: "home" }, /--dataset_file: home is a folder/],
+  ["a row with a docker_image", { sandbox: "local", dataset_file: "docker.jsonl" }, /docker\.jsonl:2 names an image/],
   ["no key for the default endpoint", { base_url: undefined }, /no API key for openrouter\.ai: set OPENROUTER_API_KEY/],
   [
     "an empty key",
@@ -94,6 +95,7 @@ it.concurrent.for(cases)(
     place.write("empty.jsonl", "")
     place.write("bad.json", JSON.stringify([{ role: "wizard", content: "x" }]))
     place.dataset(["a", { prompt: "b", image: "python:3" }], "images.jsonl")
+    place.dataset(["a", { prompt: "b", docker_image: "python:3" }], "docker.jsonl")
     expectRefused(place, await place.run(nowhere, options, environment), says)
   }
 )

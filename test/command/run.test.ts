@@ -2,22 +2,9 @@
 import { expect, it } from "vitest"
 import { Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
+import * as Rows from "../support/Rows.ts"
 import { final, promptOf, runs, runsThenEnds, serve, turnOf } from "../support/Talk.ts"
 
-const rowKeys = [
-  "prompt_index",
-  "conversations",
-  "metadata",
-  "completed",
-  "partial",
-  "api_calls",
-  "toolsets_used",
-  "tool_stats",
-  "tool_error_counts",
-  "tools",
-  "system",
-  "source"
-]
 const turnKeys = ["from", "value", "tool_calls", "tool_call_id", "name"]
 
 it("leaves every file of the contract, with rows of the same keys in the same order", async () => {
@@ -44,7 +31,7 @@ it("leaves every file of the contract, with rows of the same keys in the same or
   const rows = place.rows()
   expect(rows.map((row) => row.prompt_index)).toEqual([0, 1, 2])
   for (const row of rows) {
-    expect(Object.keys(row)).toEqual(rowKeys)
+    expect(Object.keys(row)).toEqual(Rows.rowKeys)
     expect(Object.keys(row.tool_stats)).toEqual(Object.keys(rows[0]?.tool_stats ?? {}))
     expect(Object.keys(row.tool_error_counts)).toEqual(Object.keys(row.tool_stats))
     expect(Object.keys(row.metadata)).toEqual(Object.keys(rows[0]?.metadata ?? {}))
@@ -141,7 +128,7 @@ it("writes checkpoint, statistics, run record and card of what was done", async 
   expect(card).toContain("    path: trajectories.jsonl\n")
   // The order of the features is the order of the row's keys.
   const declared = [...card.matchAll(/^ {2}- name: "(\w+)"$/gm)].map((match) => match[1])
-  expect(declared).toEqual(rowKeys)
+  expect(declared).toEqual(Rows.rowKeys)
 })
 
 it("puts the summary on standard output, everything else on standard error, and no colour into a pipe", async () => {

@@ -2,7 +2,7 @@
 import * as Net from "node:net"
 import * as Zlib from "node:zlib"
 import { Duration, Effect, Either, Fiber, Redacted } from "effect"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import { type Answer, type Ask, Model, type ModelError, type Request } from "../../src/model/Model.ts"
 import * as OpenAi from "../../src/model/OpenAi.ts"
 import * as Server from "../support/ModelServer.ts"
@@ -183,6 +183,23 @@ describe("An answer", () => {
       expect([error.reason, error.transient]).toEqual(["TimedOut", true])
       expect(error.message).toMatch(/^No answer from 127\.0\.0\.1:\d+ within 200ms$/)
     }
+  })
+  it("is waited for beyond the five minutes that Node's own client gives it.", async () => {
+    const started = await server(() => ({ body: Server.completion({ content: "Late" }), delay: 350_000 }))
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] })
+    const patient = { request: { callLimit: Duration.minutes(30) } }
+    let over = false
+    const call = Effect.runPromise(Effect.either(complete(started.url, patient))).finally(() => {
+      over = true
+    })
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    while (started.requests.length === 0) await turn()
+    while (!over) {
+      vi.advanceTimersByTime(1000)
+      await turn()
+    }
+    vi.useRealTimers()
+    expect(Either.getOrThrow(await call).content).toBe("Late")
   })
   it("larger than 64 MB is refused.", async () => {
     const error = await failure({ body: `"${"x".repeat(64 * 1024 * 1024)}"` })

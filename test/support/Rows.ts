@@ -7,6 +7,22 @@ import type { Row } from "../../src/trajectory/Trajectory.ts"
 /** Tools of the runs that these rows belong to. */
 export const toolNames: ReadonlyArray<string> = ["terminal", "todo"]
 
+/** The keys of a row, in their order. */
+export const rowKeys: ReadonlyArray<string> = [
+  "prompt_index",
+  "conversations",
+  "metadata",
+  "completed",
+  "partial",
+  "api_calls",
+  "toolsets_used",
+  "tool_stats",
+  "tool_error_counts",
+  "tools",
+  "system",
+  "source"
+]
+
 export const usage = { prompt: 10, completion: 5, reasoning: 2, cached: 1, total: 15, cost_usd: 0.25 }
 
 /** What a test says of an attempt; the rest is made up. */
