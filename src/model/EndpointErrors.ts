@@ -1,4 +1,4 @@
-/** The errors of one endpoint: however a call ends without an answer, a sentence for people, without the key in it. */
+/** The errors of one endpoint: however a call ends without an answer, a sentence for people, without a secret in it. */
 import { Clock, Duration, Effect, Option } from "effect"
 import * as Failure from "./Failure.ts"
 import { ModelError, type Request } from "./Model.ts"
@@ -13,11 +13,12 @@ export type Rejection =
   | { readonly _tag: "Broken"; readonly cause: unknown }
   | { readonly _tag: "TooLate" }
 
-/** The errors of the endpoint that `request` goes to at `url`; undefined when its address is none. */
-export const make = (request: Request, url: URL | undefined, key: string) => {
+/** The errors of the endpoint that `request` goes to at `url`, undefined when its address is none; `secrets` are what it may know and nobody else. */
+export const make = (request: Request, url: URL | undefined, secrets: ReadonlyArray<string>) => {
   const host = url?.host ?? request.baseUrl
   const path = url?.pathname ?? ""
-  const line = (text: string) => Failure.oneLine(text, key)
+  const [first = "", ...others] = secrets
+  const line = (text: string) => Failure.oneLine(others.reduce(Failure.withoutKey, text), first)
   const said = (start: string, words: string) => line(words === "" ? start : `${start}: ${words}`)
 
   const broken = (cause: unknown): ModelError => {
@@ -46,7 +47,7 @@ export const make = (request: Request, url: URL | undefined, key: string) => {
     const hint =
       status >= 300 && status < 400
         ? `the endpoint has moved${location === "" ? "" : ` to ${location}`}: give its new address as base_url`
-        : status === 401 && key === ""
+        : status === 401 && first === ""
           ? "no API key was sent. "
           : ""
     return new ModelError({

@@ -17,14 +17,15 @@ export const layer = (request: Request, apiKey: Redacted.Redacted | undefined): 
 const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redacted.Redacted | undefined) {
   const key = apiKey === undefined ? "" : Redacted.value(apiKey)
   const url = address(request.baseUrl)
-  const failures = EndpointErrors.make(request, Either.getOrUndefined(url), key)
+  const { authorization, secrets } = credentials(Either.getOrUndefined(url), key)
+  const failures = EndpointErrors.make(request, Either.getOrUndefined(url), secrets)
   const transport = yield* Effect.either(
     Effect.flatMap(url, (to) =>
       Transport.make(to, {
         accept: "application/json",
         "content-type": "application/json",
         "user-agent": "batch-runner",
-        ...(key === "" ? basic(to) : { authorization: `Bearer ${key}` })
+        ...(authorization === undefined ? {} : { authorization })
       })
     )
   )
@@ -69,15 +70,24 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
 /** Answers that are nested thousands of levels deep overflow whatever walks through them. */
 const bounded = <A>(walk: () => A): Either.Either<A, unknown> => Either.try(walk)
 
-/** A name and password in the address, where there is no key. */
-const basic = ({ username, password }: URL): { readonly authorization?: string } => {
-  const plain = (part: string): string =>
+interface Credentials {
+  readonly authorization: string | undefined
+  /** What of it no message may show. */
+  readonly secrets: ReadonlyArray<string>
+}
+
+/** The key, else a name and password in the address, else nothing. */
+const credentials = (url: URL | undefined, key: string): Credentials => {
+  if (key !== "") return { authorization: `Bearer ${key}`, secrets: [key] }
+  const [name = "", password = ""] = [url?.username, url?.password].map((part = "") =>
     Either.getOrElse(
       Either.try(() => decodeURIComponent(part)),
       () => part
     )
-  const pair = `${plain(username)}:${plain(password)}`
-  return pair === ":" ? {} : { authorization: `Basic ${Buffer.from(pair).toString("base64")}` }
+  )
+  if (name === "" && password === "") return { authorization: undefined, secrets: [] }
+  const pair = Buffer.from(`${name}:${password}`).toString("base64")
+  return { authorization: `Basic ${pair}`, secrets: password === "" ? [pair] : [pair, password] }
 }
 
 const address = (baseUrl: string) =>

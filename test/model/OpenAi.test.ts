@@ -384,6 +384,17 @@ describe("The key", () => {
   })
 })
 
+describe("A password in the address", () => {
+  it("never stands in a message, however the endpoint repeats it.", async () => {
+    const started = await server(({ headers }) => Server.error(401, `${headers.authorization} is not hunter2 2000`))
+    const url = started.url.replace("http://", "http://me:hunter2%202000@")
+    const { message } = Either.getOrThrow(
+      Either.flip(await Effect.runPromise(Effect.either(complete(url, { key: undefined }))))
+    )
+    expect(message).toMatch(/^HTTP 401 from 127\.0\.0\.1:\d+: Basic \*\*\* is not \*\*\*$/)
+  })
+})
+
 describe("An interrupted call", () => {
   it("closes its connection at once.", async () => {
     const started = await server(() => ({ hang: true }))
