@@ -5,10 +5,11 @@ import { Socket } from "node:net"
 import { constants } from "node:os"
 import { Deferred, Effect, FiberId } from "effect"
 import * as Fifo from "./Fifo.ts"
+import * as Mark from "./Mark.ts"
 import type * as Output from "./Output.ts"
 import * as Proc from "./Proc.ts"
 import { SandboxError } from "./Sandbox.ts"
-import { markByte } from "./Shell.ts"
+import type { Running } from "./Session.ts"
 
 export interface Launch {
   readonly argv: ReadonlyArray<string>
@@ -23,22 +24,10 @@ export interface Launch {
   readonly stdin: Uint8Array | "open" | undefined
 }
 
-export interface Child {
+export interface Child extends Omit<Running, "kill"> {
   readonly pid: number
   /** Clock ticks from the machine's start to its own; 0 where unknown. */
   readonly started: number
-  /** The first line of its output that begins with the mark, without the mark; null while none came. */
-  readonly mark: () => string | null
-  /** Settled when the mark came, or when it ended without one. */
-  readonly marked: Effect.Effect<void>
-  /** null while it runs; 128 + n after signal n. */
-  readonly exitCode: () => number | null
-  /** Waits until it has ended and its output has been read, as far as no descendant holds the pipe open. */
-  readonly ended: Effect.Effect<number>
-  /** Output after the mark; before one came, what was printed instead. */
-  readonly output: () => Output.Output
-  /** False when its standard input is closed. */
-  readonly write: (data: Uint8Array) => Effect.Effect<boolean>
 }
 
 /** Milliseconds without data after its end until its output counts as read; and while data still comes, the longest wait. */
@@ -47,9 +36,6 @@ const longest = 200
 
 /** Turns of reading, 64 KB each, that an output has after `longest`: more than a pipe holds. */
 const leastTurns = 4
-
-/** Bytes before the mark that are looked through. */
-const noiseLimit = 16_384
 
 type Stdio = "ignore" | "pipe" | number
 
@@ -81,26 +67,6 @@ const reader = (fd: number, take: (data: Uint8Array) => void, closed: () => void
   return socket
 }
 
-/** Keeps the mark apart from the output that follows it. */
-const intake = (output: Output.Accumulator, found: () => void) => {
-  let mark: string | null = null
-  let noise = Buffer.alloc(0)
-  return {
-    mark: () => mark,
-    take: (data: Uint8Array) => {
-      if (mark !== null) return output.push(data)
-      noise = Buffer.concat([noise, data]).subarray(0, Math.max(noiseLimit, data.length))
-      const from = noise.indexOf(markByte)
-      const to = from < 0 ? -1 : noise.indexOf(0x0a, from)
-      if (to < 0) return
-      mark = noise.toString("latin1", from + 1, to)
-      output.push(noise.subarray(to + 1))
-      found()
-    },
-    value: (): Output.Output => (mark === null ? { head: noise, tail: new Uint8Array(0), cut: 0 } : output.value())
-  }
-}
-
 const feeder = (fd: number | undefined) => {
   if (fd === undefined) return { write: () => Effect.succeed(false), end: () => {} }
   const socket = new Socket({ fd, readable: false, writable: true })
@@ -120,7 +86,7 @@ const feeder = (fd: number | undefined) => {
 const attach = (process: ChildProcess, pid: number, launch: Launch, ours: number, input: number | undefined): Child => {
   const marked = Deferred.unsafeMake<void>(FiberId.none)
   const ended = Deferred.unsafeMake<number>(FiberId.none)
-  const pipe = intake(launch.output, () => Deferred.unsafeDone(marked, Effect.void))
+  const pipe = Mark.intake(launch.output, () => Deferred.unsafeDone(marked, Effect.void))
   const stdin = feeder(input)
   let exit: number | null = null
   let exitedAt = 0

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { basename, join, posix } from "node:path"
 import { Effect, Layer, Scope } from "effect"
 import * as Fifo from "./Fifo.ts"
+import * as Host from "./Host.ts"
 import * as Layout from "./Layout.ts"
 import * as Namespace from "./Namespace.ts"
 import * as Output from "./Output.ts"
@@ -67,7 +68,6 @@ const inNamespace = (shared: Shared, system: System.System, name: string, cwd: s
     home: Layout.home,
     shell: shared.shell,
     id,
-    pipes: shared.pipes,
     make: Effect.gen(function* () {
       const hidden = System.hidden(system, [...shared.options.hide, shared.base])
       const provided = Layout.plan(system, hidden, directory)
@@ -75,13 +75,14 @@ const inNamespace = (shared: Shared, system: System.System, name: string, cwd: s
       const own = provided._tag === "Made" ? provided.part : "cwd"
       yield* Place.make(place, [...parts, "etc", own])
       for (const list of ["passwd", "group"] as const) yield* Place.put(join(place, "etc", list), Layout.users[list])
-      return yield* Namespace.open({
+      const space = yield* Namespace.open({
         id,
         layout: Layout.argv(system, hidden, place, provided),
         network: shared.options.network,
         env: Namespace.environment(Layout.home),
         pipes: shared.pipes
       })
+      return Host.ground(space, shared.pipes)
     }),
     remove: Place.remove(place)
   }
@@ -98,12 +99,11 @@ const inFolder = (shared: Shared, name: string, cwd: string): Session.Kind => {
     home,
     shell: shared.shell,
     id,
-    pipes: shared.pipes,
     make: Effect.gen(function* () {
       yield* Place.make(place, ["work", "home", "tmp"])
       // A directory that cannot be made is what the first command will say.
       yield* Effect.ignore(Place.make(directory, [""]))
-      return Plain.open({ id, place, env: Plain.environment(home, join(place, "tmp")) })
+      return Host.ground(Plain.open({ id, place, env: Plain.environment(home, join(place, "tmp")) }), shared.pipes)
     }),
     remove: Place.remove(place)
   }

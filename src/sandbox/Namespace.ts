@@ -9,9 +9,9 @@ import type { Readable } from "node:stream"
 import { Effect, Either } from "effect"
 import * as Child from "./Child.ts"
 import * as Fifo from "./Fifo.ts"
+import * as Host from "./Host.ts"
 import * as Proc from "./Proc.ts"
 import { SandboxError } from "./Sandbox.ts"
-import type { Ground } from "./Session.ts"
 
 export interface Options {
   /** Unique on this machine. */
@@ -25,9 +25,6 @@ export interface Options {
 
 /** Milliseconds for a namespace to come up. */
 const limit = 10_000
-
-/** Processes of one session above which a time-out ends them all at once. */
-const crowd = 1000
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -165,8 +162,8 @@ const end = (holder: Holder, space: string, fds: ReadonlyArray<number>): Effect.
     fds.forEach(Fifo.close)
   })
 
-/** Opens a namespace; `end` of the ground closes it. */
-export const open = (options: Options): Effect.Effect<Ground, SandboxError> =>
+/** Opens a namespace; its `end` closes it. */
+export const open = (options: Options): Effect.Effect<Host.Space, SandboxError> =>
   Effect.gen(function* () {
     const [nsenter, setpriv, setsid] = yield* Effect.all([find("nsenter"), find("setpriv"), find("setsid")])
     const holder = yield* hold(options)
@@ -191,15 +188,7 @@ export const open = (options: Options): Effect.Effect<Ground, SandboxError> =>
       fds,
       env: options.env,
       host: "/",
-      crowded: () => Proc.atLeast(crowd, (pid) => Proc.pidNamespace(pid) === space),
-      strays: (call, since) => {
-        const processes = Proc.list((pid) => Proc.pidNamespace(pid) === space)
-        const owner = Proc.owners(processes)
-        return processes.flatMap((one) => {
-          const by = owner(one)
-          return by === call || (by === undefined && one.started >= since) ? [one.pid] : []
-        })
-      },
+      ...Host.ofNamespace(space),
       end: Effect.suspend(() => {
         if (ended) return Effect.void
         ended = true

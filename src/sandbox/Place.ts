@@ -3,26 +3,19 @@ import { execFile } from "node:child_process"
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Either } from "effect"
+import * as Owner from "./Owner.ts"
 import * as Proc from "./Proc.ts"
 import { SandboxError } from "./Sandbox.ts"
 
 const prefix = "batch-runner-"
 
-// Process ids count within one pid namespace; its number keeps runners in other containers with the same /tmp apart.
-const space = () => Proc.pidNamespace("self")?.replace(/\D/g, "") ?? "0"
-
 let layers = 0
 
-/** Folder of one runner's sandboxes below `root`: `batch-runner-<pid>-<its start>-<pid namespace>-<n>`. */
-export const base = (root: string): string =>
-  join(root, `${prefix}${process.pid}-${Proc.stat("self")?.started ?? 0}-${space()}-${layers++}`)
+/** Folder of one runner's sandboxes below `root`: `batch-runner-<owner>-<n>`. */
+export const base = (root: string): string => join(root, `${prefix}${Owner.here()}-${layers++}`)
 
 /** Whether the owner that a folder's name tells of is dead for certain. */
-export const abandoned = (name: string): boolean => {
-  const [pid, started, owner] = name.slice(prefix.length).split("-")
-  if (!name.startsWith(prefix) || pid === undefined || started === undefined || started === "0") return false
-  return owner === space() && Proc.stat(Number(pid) || 0)?.started !== Number(started)
-}
+export const abandoned = (name: string): boolean => name.startsWith(prefix) && Owner.isDead(name.slice(prefix.length))
 
 /** Makes folders of one place, readable by nobody else. */
 export const make = (folder: string, parts: ReadonlyArray<string>): Effect.Effect<void, SandboxError> =>

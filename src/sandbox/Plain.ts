@@ -1,7 +1,7 @@
 /** A plain folder as a sandbox, where there is no bubblewrap: processes are kept apart by marks, files are not. */
 import { Effect } from "effect"
+import type { Space } from "./Host.ts"
 import * as Proc from "./Proc.ts"
-import type { Ground } from "./Session.ts"
 import { within } from "./System.ts"
 
 export interface Options {
@@ -23,8 +23,8 @@ export const environment = (home: string, tmp: string): Record<string, string> =
   TERM: "dumb"
 })
 
-/** Opens the ground; nothing runs until the first command. */
-export const open = (options: Options): Ground => {
+/** Opens the space; nothing runs until the first command. */
+export const open = (options: Options): Space => {
   const owned = (wanted: (call: string | undefined, pid: number) => boolean): ReadonlyArray<number> => {
     const processes = Proc.list(() => true)
     const owner = Proc.owners(processes)

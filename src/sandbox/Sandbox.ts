@@ -4,7 +4,11 @@ import type { Output } from "./Output.ts"
 
 /** Why a sandbox could not do its part. `detail` is one sentence for people. */
 export class SandboxError extends Schema.TaggedError<SandboxError>()("SandboxError", {
-  reason: Schema.Literal("Unavailable", "ImageMissing", "StartFailed", "Lost"),
+  /**
+   * `Unavailable`: there is no such backend here, or it cannot do what is asked. `ImageMissing`: the image cannot be had.
+   * `ImageUnfit`: it is there, but no session can run in it. `NoSpace`: the disk is full. `StartFailed`, `Lost`: bad luck.
+   */
+  reason: Schema.Literal("Unavailable", "ImageMissing", "ImageUnfit", "NoSpace", "StartFailed", "Lost"),
   detail: Schema.String
 }) {
   override get message(): string {
@@ -120,6 +124,23 @@ export class Sandboxes extends Context.Tag("batch-runner/Sandboxes")<
   Sandboxes,
   { readonly open: (spec: SandboxSpec) => Effect.Effect<SandboxService, SandboxError, Scope.Scope> }
 >() {}
+
+/** What every backend of containers is told about its sandboxes. */
+export interface ContainerOptions {
+  /** Name of the run, for labels. */
+  readonly run: string
+  /** Whether commands reach the network. */
+  readonly network: boolean
+  /** Processors at most; undefined for the backend's own choice. */
+  readonly cpus: number | undefined
+  /** Bytes of memory at most; undefined for the backend's own choice. */
+  readonly memory: number | undefined
+  /** Seconds after which a sandbox ends by itself, whatever became of its runner. */
+  readonly lifetime: number
+}
+
+/** What a backend removed of what dead runners left, for people: `2 containers`; empty for nothing. */
+export type Cleaned = ReadonlyArray<string>
 
 /** The sandbox of `spec` as a layer. */
 export const layerOf = (spec: SandboxSpec): Layer.Layer<Sandbox, SandboxError, Sandboxes> =>
