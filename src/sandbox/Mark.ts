@@ -1,4 +1,4 @@
-/** The first line that a script of ours prints, which says that it has begun, kept apart from the output that follows it. */
+/** The lines that scripts of ours print about themselves, kept apart from the output: the mark of their begin, and that of their end. */
 import type * as Output from "./Output.ts"
 import { markByte } from "./Shell.ts"
 
@@ -24,5 +24,46 @@ export const intake = (output: Output.Accumulator, found: () => void) => {
     },
     /** What came after the mark; before one came, what was printed instead. */
     value: (): Output.Output => (mark === null ? { head: noise, tail: new Uint8Array(0), cut: 0 } : output.value())
+  }
+}
+
+/** Bytes of an exit code and its line's end. */
+const codeLength = 4
+
+/**
+ * Passes on what a script prints up to the mark of its end: the mark's byte, `word`, a blank, the exit code, a line's end.
+ * `found` is called with the code; what follows is printed by something that outlives the script, and dropped.
+ */
+export const ending = (word: string, take: (data: Uint8Array) => void, found: (code: number) => void) => {
+  const needle = Buffer.concat([Buffer.from([markByte]), Buffer.from(`${word} `)])
+  let held = Buffer.alloc(0)
+  let over = false
+  return {
+    take: (data: Uint8Array) => {
+      if (over) return
+      const all =
+        held.length === 0 ? Buffer.from(data.buffer, data.byteOffset, data.length) : Buffer.concat([held, data])
+      const at = all.indexOf(needle)
+      const to = at < 0 ? -1 : all.indexOf(0x0a, at)
+      if (to >= 0) {
+        over = true
+        if (at > 0) take(all.subarray(0, at))
+        return found(Number(all.toString("latin1", at + needle.length, to)))
+      }
+      // The mark may be cut in two: what may be its beginning waits for the rest.
+      const from = at < 0 ? all.lastIndexOf(markByte) : at
+      const waits =
+        from >= 0 &&
+        all.length - from < needle.length + codeLength &&
+        (at >= 0 || needle.subarray(0, all.length - from).equals(all.subarray(from)))
+      held = waits ? Buffer.from(all.subarray(from)) : Buffer.alloc(0)
+      const sure = waits ? all.subarray(0, from) : all
+      if (sure.length > 0) take(sure)
+    },
+    /** Passes on what was held back, when nothing more will come. */
+    end: () => {
+      if (!over && held.length > 0) take(held)
+      over = true
+    }
   }
 }

@@ -18,15 +18,20 @@ export interface Process {
 
 const read = <A>(from: () => A): A | undefined => Either.getOrUndefined(Either.try(from))
 
+/** Reads the text of /proc/<pid>/stat; undefined when it is none, or that of a dead process nobody has reaped. */
+export const parseStat = (text: string): Omit<Process, "call"> | undefined => {
+  // The name stands in parentheses and may hold anything, parentheses and spaces too.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+  const number = (at: number) => Number(fields[at] ?? 0)
+  const pid = Number.parseInt(text, 10)
+  if (Number.isNaN(pid) || fields.length < 20 || fields[0] === "Z" || fields[0] === "X") return undefined
+  return { pid, parent: number(1), session: number(3), started: number(19) }
+}
+
 /** The fields of /proc/<pid>/stat that matter here; undefined when there is no such process, or a dead one nobody has reaped. */
 export const stat = (pid: number | "self"): Omit<Process, "call"> | undefined => {
   const text = read(() => readFileSync(`/proc/${pid}/stat`, "latin1"))
-  if (text === undefined) return undefined
-  // The name stands in parentheses and may hold anything, parentheses and spaces too.
-  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
-  if (fields[0] === "Z" || fields[0] === "X") return undefined
-  const number = (at: number) => Number(fields[at] ?? 0)
-  return { pid: Number.parseInt(text, 10), parent: number(1), session: number(3), started: number(19) }
+  return text === undefined ? undefined : parseStat(text)
 }
 
 const callOf = (pid: number): string | undefined => {

@@ -1,0 +1,177 @@
+/**
+ * A ground that is reached through an engine's API, such as a container: programs are wrapped so that their end is told in
+ * their output, and found again inside by the mark of their call when they are to be ended.
+ */
+import { Deferred, Effect, FiberId } from "effect"
+import * as Mark from "./Mark.ts"
+import * as Output from "./Output.ts"
+import * as Proc from "./Proc.ts"
+import type { SandboxError } from "./Sandbox.ts"
+import type { Ground, Launch, Running } from "./Session.ts"
+
+/** A program that the engine is to run inside, as the user of its commands. */
+export interface Request {
+  readonly argv: ReadonlyArray<string>
+  /** Added to the environment that the image gives. */
+  readonly env: Readonly<Record<string, string>>
+  readonly stdin: Uint8Array | "open" | undefined
+  /** Called with what it prints on standard output. */
+  readonly take: (data: Uint8Array) => void
+  /** Called once, with its exit code, when its output is closed. */
+  readonly closed: (exitCode: number) => void
+}
+
+/** What the engine gives in return. */
+export interface Exchange {
+  /** False when its standard input is closed. */
+  readonly write: (data: Uint8Array) => Effect.Effect<boolean>
+}
+
+/** A sandbox as its engine shows it. */
+export interface Engine {
+  /** False when the sandbox has ended. */
+  readonly alive: () => boolean
+  readonly exec: (request: Request) => Effect.Effect<Exchange, SandboxError>
+  /** Ends every process inside by the engine's own means, and the sandbox itself where there is no other way. Its files stay where they can. */
+  readonly restart: Effect.Effect<void>
+}
+
+// The shell's own words, such as that a command was killed, are none of the command's. `cat` lives on as long as something
+// that the command left holds its output, so that this does not die of a closed pipe.
+const wrapper = `call=$1; shift; { "$@" 2>&1; printf '\\036%s %s\\n' "$call" $?; } 2>/dev/null | cat`
+
+/** Ends the processes $2, $3, … by signal $1, then shows who lives: the marked, those of the call, everyone. */
+const census = `
+signal=$1; call=$2; shift 2
+printf '\\036%s\\n' $$
+for one in "$@"; do kill -s "$signal" "$one" 2>/dev/null; done
+grep -slF "$call" /proc/[0-9]*/environ
+echo any
+grep -slF "${Proc.marker}=" /proc/[0-9]*/environ
+echo all
+exec cat /proc/[0-9]*/stat 2>/dev/null
+`
+
+/** Milliseconds for a script of ours that tells or ends processes. */
+const censusLimit = 10_000
+
+/** Milliseconds in which a call must be ended before everything inside is. */
+const killLimit = 8000
+
+/** Processes inside above which a time-out ends them all at once. */
+const crowd = 1000
+
+const start = (engine: Engine, call: string, launch: Launch): Effect.Effect<Omit<Running, "kill">, SandboxError> =>
+  Effect.gen(function* () {
+    const marked = Deferred.unsafeMake<void>(FiberId.none)
+    const ended = Deferred.unsafeMake<number>(FiberId.none)
+    let exit: number | null = null
+    const finish = (code: number) => {
+      if (exit !== null) return
+      exit = code
+      Deferred.unsafeDone(marked, Effect.void)
+      Deferred.unsafeDone(ended, Effect.succeed(code))
+    }
+    const intake = Mark.intake(launch.output, () => Deferred.unsafeDone(marked, Effect.void))
+    const output = Mark.ending(call, intake.take, finish)
+    const exchange = yield* engine.exec({
+      argv: ["/bin/sh", "-c", wrapper, "sh", call, ...launch.argv([])],
+      env: { [Proc.marker]: `${call};` },
+      stdin: launch.stdin,
+      take: output.take,
+      closed: (code) => {
+        output.end()
+        finish(code)
+      }
+    })
+    return {
+      mark: intake.mark,
+      marked: Deferred.await(marked),
+      exitCode: () => exit,
+      ended: Deferred.await(ended),
+      output: intake.value,
+      write: exchange.write
+    }
+  })
+
+/** Runs a script of ours to its end; undefined when it could not be run, or not in time. */
+const ask = (engine: Engine, script: string, args: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
+  Effect.suspend(() => {
+    const output = Output.accumulator({ head: 4_000_000, tail: 0 })
+    const closed = Deferred.unsafeMake<void>(FiberId.none)
+    const exec = engine.exec({
+      argv: ["/bin/sh", "-c", script, "sh", ...args],
+      env: {},
+      stdin: undefined,
+      take: output.push,
+      closed: () => Deferred.unsafeDone(closed, Effect.void)
+    })
+    const said = Effect.as(Effect.zipRight(exec, Deferred.await(closed)), undefined)
+    return Proc.atMost(Effect.ignore(said), censusLimit).pipe(
+      Effect.map(() => new TextDecoder().decode(output.value().head)),
+      Effect.map((text) => (text.includes("\x1e") ? text : undefined))
+    )
+  })
+
+const ours = "the census itself"
+
+/** Reads what `census` shows. */
+export const read = (text: string, call: string): ReadonlyArray<Proc.Process> => {
+  const [heading = "", ...lines] = text.slice(text.indexOf("\x1e") + 1).split("\n")
+  const pidOf = (line: string) => Number(/^\/proc\/(\d+)\/environ$/.exec(line)?.[1] ?? 0)
+  const [any, all] = [lines.indexOf("any"), lines.lastIndexOf("all")]
+  const mine = new Set(lines.slice(0, any).map(pidOf))
+  const marked = new Set(lines.slice(any + 1, all).map(pidOf))
+  const owner = (pid: number) =>
+    pid === Number(heading) ? ours : mine.has(pid) ? call : marked.has(pid) ? "another call" : undefined
+  return lines.slice(all + 1).flatMap((line) => {
+    const found = Proc.parseStat(line)
+    return found === undefined ? [] : [{ ...found, call: owner(found.pid) }]
+  })
+}
+
+/** Process ids of the call: its marked processes with all they started, and what was started since by nobody known. */
+const strays = (processes: ReadonlyArray<Proc.Process>, call: string, since: number): ReadonlyArray<number> => {
+  const owner = Proc.owners(processes)
+  return processes.flatMap((one) => {
+    const by = owner(one)
+    return one.pid > 1 && (by === call || (by === undefined && one.started >= since)) ? [one.pid] : []
+  })
+}
+
+/** Ends a call and all it started, but nothing else; true when that was seen. */
+const reap = (engine: Engine, call: string): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    const until = performance.now() + killLimit
+    const stopped = new Set<number>()
+    let since = Number.MAX_SAFE_INTEGER
+    let order: { readonly signal: string; readonly pids: ReadonlyArray<number> } = { signal: "STOP", pids: [] }
+    while (performance.now() < until) {
+      const text = yield* ask(engine, census, [order.signal, `${Proc.marker}=${call};`, ...order.pids.map(String)])
+      if (text === undefined) return false
+      const processes = read(text, call)
+      if (processes.length > crowd) return false
+      for (const one of processes) if (one.call === call) since = Math.min(since, one.started)
+      const alive = strays(processes, call, since)
+      if (alive.length === 0) return true
+      // They are stopped first: what runs on could start others faster than it is killed.
+      const fresh = alive.filter((pid) => !stopped.has(pid))
+      for (const pid of fresh) stopped.add(pid)
+      order = fresh.length > 0 ? { signal: "STOP", pids: fresh } : { signal: "KILL", pids: alive }
+    }
+    return false
+  })
+
+const kill = (engine: Engine, call: string, running: Pick<Running, "ended">): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    if (!(yield* reap(engine, call))) yield* engine.restart
+    yield* Proc.atMost(running.ended, 1000)
+  })
+
+/** The ground of one sandbox; `end` is the engine's own affair. */
+export const ground = (engine: Engine, end: Effect.Effect<void>): Ground => ({
+  alive: engine.alive,
+  launch: (call, launch) =>
+    Effect.map(start(engine, call, launch), (running): Running => ({ ...running, kill: kill(engine, call, running) })),
+  end
+})

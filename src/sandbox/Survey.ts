@@ -1,0 +1,60 @@
+/** The first look into a container: where its user's home is, whether there is bash, and its working directory, made if absent. */
+import { posix } from "node:path"
+
+/** What a survey found. */
+export interface Found {
+  readonly home: string
+  /** Absolute path of the shell for commands. */
+  readonly shell: string
+  /** Absolute working directory. */
+  readonly cwd: string
+  /** `none`: it could not be made, for `why`. `bare`: it was made. `there`: it was there before. */
+  readonly directory: "none" | "bare" | "there"
+  readonly why: string
+}
+
+/**
+ * A script of POSIX sh that looks, prints what it found, and goes on with `then`. Its first argument is the `cwd` of a
+ * spec: empty for the directory where it runs, relative ones start there.
+ */
+export const script = (then: string): string => `
+cwd=$1 home=\${HOME:-/} found=there why=
+case $cwd in
+  '~') cwd=$home;;
+  '~/'*) cwd=$home/\${cwd#??};;
+esac
+if [ -n "$cwd" ] && [ ! -d "$cwd" ]; then
+  if why=$(LC_ALL=C mkdir -p -- "$cwd" 2>&1); then found=bare; else found=none; fi
+fi
+case $cwd in /*) ;; *) cwd=$(pwd)/$cwd;; esac
+shell=$(command -v bash) || shell=/bin/sh
+printf '\\036%s\\000%s\\000%s\\000%s\\000%s\\000\\036' "$home" "$shell" "$cwd" "$found" "$why"
+${then}`
+
+/** Reads what the script printed; undefined while it is not complete. */
+export const read = (text: string): Found | undefined => {
+  const [, report, after] = text.split("\x1e")
+  const [home, shell, cwd, directory, why] = report?.split("\0") ?? []
+  if (after === undefined || home === undefined || shell === undefined || cwd === undefined) return undefined
+  return {
+    home: posix.resolve("/", home),
+    // An alias or a function answers without a path.
+    shell: shell.startsWith("/") ? shell : "/bin/sh",
+    cwd: posix.resolve("/", cwd),
+    directory: directory === "none" || directory === "bare" ? directory : "there",
+    why: (why ?? "").trim().replaceAll(/\s+/g, " ")
+  }
+}
+
+/** One line for people: why the working directory cannot be. */
+export const blocked = (cwd: string, why: string): string =>
+  `cwd: ${JSON.stringify(cwd.slice(0, 200))} cannot be the working directory: ${why.replace(/^mkdir: /, "") || "it could not be made"}`
+
+/** Why a directory of that name cannot be anywhere; undefined when it may. */
+export const unfit = (cwd: string): string | undefined => {
+  if (/[\0\x1e]/.test(cwd)) return "it has a control character"
+  if (Buffer.byteLength(cwd) > 3000 || cwd.split("/").some((part) => Buffer.byteLength(part) > 255)) {
+    return "its name is too long"
+  }
+  return undefined
+}
