@@ -1,21 +1,49 @@
 #!/usr/bin/env bash
-# What the tests need beside Node, installed where it is missing (Debian, as root): bubblewrap, busybox, and Python's datasets.
+# What the tests need beside Node, installed and started where it is missing (Debian, as root), and the lines that lead to it:
+# bubblewrap, busybox, Python's datasets, and the engines, registries and images that containers are tested with.
 set -euo pipefail
-export DEBIAN_FRONTEND=noninteractive
-need=()
-command -v bwrap >/dev/null || need+=(bubblewrap)
-command -v nsenter >/dev/null || need+=(util-linux)
-[ -x /bin/busybox ] || [ -x /usr/bin/busybox ] || need+=(busybox-static)
-command -v python3 >/dev/null || need+=(python3)
-if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then need+=(python3-venv); fi
-if [ ${#need[@]} -gt 0 ]; then
-  apt-get update -qq >&2
-  apt-get install -y -qq --no-install-recommends "${need[@]}" >&2
+services=$(cd "$(dirname "$0")/services" && pwd)
+outputs=$(mktemp -d)
+trap 'rm -rf "$outputs"' EXIT
+
+# All packages at once: one run of apt is much faster than one for each service.
+packages=(bwrap=bubblewrap nsenter=util-linux curl debootstrap docker-registry dockerd=docker.io podman runc)
+[ -x /bin/busybox ] || packages+=(busybox-static)
+python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
+bash "$services/packages.sh" "${packages[@]}"
+
+datasets() {
+  local venv=${BATCH_RUNNER_VENV:-/var/tmp/batch-runner-venv}
+  # To look up the package's version takes a tenth of the time of importing it; pip installs it after all that it needs.
+  if ! "$venv/bin/python" -c 'from importlib.metadata import version; version("datasets")' 2>/dev/null; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet 'datasets==5.2.0' >&2
+  fi
+  echo "export DATASETS_PYTHON=$venv/bin/python"
+}
+
+# one_by_one <script...>: each sees what those before it export
+one_by_one() {
+  local name lines
+  for name in "$@"; do
+    lines=$(bash "$services/$name.sh") || { echo "could not be set up: $name" >&2; return 1; }
+    [ -z "$lines" ] || echo "$lines"
+    eval "$lines"
+  done
+}
+
+(set -e; datasets) >"$outputs/datasets" &
+jobs=($!)
+one_by_one docker registry images >"$outputs/docker" &
+jobs+=($!)
+one_by_one podman >"$outputs/podman" &
+jobs+=($!)
+if [ -e "$services/apptainer.sh" ]; then
+  one_by_one apptainer >"$outputs/apptainer" &
+  jobs+=($!)
 fi
-VENV=${BATCH_RUNNER_VENV:-/var/tmp/batch-runner-venv}
-if ! "$VENV/bin/python" -c 'import datasets' 2>/dev/null; then
-  rm -rf "$VENV"
-  python3 -m venv "$VENV"
-  "$VENV/bin/pip" install --quiet 'datasets==5.2.0' >&2
-fi
-echo "export DATASETS_PYTHON=$VENV/bin/python"
+wait "${jobs[0]}" || { echo "could not be set up: datasets" >&2; failed=1; }
+for job in "${jobs[@]:1}"; do wait "$job" || failed=1; done
+cat "$outputs"/*
+[ -z "${failed:-}" ]

@@ -45,9 +45,9 @@ const census = `
 signal=$1; call=$2; shift 2
 printf '\\036%s\\n' $$
 for one in "$@"; do kill -s "$signal" "$one" 2>/dev/null; done
-grep -slF "$call" /proc/[0-9]*/environ
+grep -slzF "$call" /proc/[0-9]*/environ
 echo any
-grep -slF "${Proc.marker}=" /proc/[0-9]*/environ
+grep -slzF "${Proc.marker}=" /proc/[0-9]*/environ
 echo all
 exec cat /proc/[0-9]*/stat 2>/dev/null
 `
@@ -162,10 +162,13 @@ const reap = (engine: Engine, call: string): Effect.Effect<boolean> =>
     return false
   })
 
+// Where programs are missing that the census needs, nothing is found, and the call goes on.
 const kill = (engine: Engine, call: string, running: Pick<Running, "ended">): Effect.Effect<void> =>
   Effect.gen(function* () {
-    if (!(yield* reap(engine, call))) yield* engine.restart
-    yield* Proc.atMost(running.ended, 1000)
+    const ended = Proc.atMost(running.ended, 1000)
+    if ((yield* reap(engine, call)) && (yield* ended) !== undefined) return
+    yield* engine.restart
+    yield* ended
   })
 
 /** The ground of one sandbox; `end` is the engine's own affair. */

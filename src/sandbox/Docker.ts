@@ -1,0 +1,201 @@
+/** Sandboxes as containers of Docker, or of another engine that speaks its API, such as Podman. */
+import type Dockerode from "dockerode"
+import { Effect, Layer, Schema } from "effect"
+import * as Client from "./docker/Client.ts"
+import * as Container from "./docker/Container.ts"
+import * as Endpoint from "./docker/Endpoint.ts"
+import * as Images from "./docker/Images.ts"
+import * as Owner from "./Owner.ts"
+import * as Remote from "./Remote.ts"
+import { type Cleaned, type ContainerOptions, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
+import * as Session from "./Session.ts"
+import * as Survey from "./Survey.ts"
+
+export interface Options extends ContainerOptions {
+  /** Address of the engine; by default what the environment, Docker's contexts or the usual sockets say. */
+  readonly host?: string | undefined
+}
+
+const labels = {
+  run: "batch-runner.run",
+  process: "batch-runner.process",
+  machine: "batch-runner.machine",
+  prompt: "batch-runner.prompt"
+}
+
+/** What a container may take where nothing is said, if the machine has as much. */
+const usual = { cpus: 2, memory: 4 * 2 ** 30 }
+
+const hints = "start it, or set DOCKER_HOST to its address"
+
+const unavailable = (detail: string) => new SandboxError({ reason: "Unavailable", detail })
+
+/** The first engine that answers. */
+const connect = (host: string | undefined): Effect.Effect<Client.Client, SandboxError> =>
+  Effect.gen(function* () {
+    const places = host === undefined ? Endpoint.candidates(process.env) : [{ host, by: "the options" }]
+    if (places.length === 0) {
+      const looked = Endpoint.sockets(process.env).join(", ")
+      return yield* unavailable(`No container engine found: there is no ${looked}; install Docker or Podman, ${hints}`)
+    }
+    const tried: Array<string> = []
+    for (const place of places) {
+      const client = yield* Effect.either(Client.connect(place))
+      if (client._tag === "Right") return client.right
+      tried.push(`${place.host || place.by} (${client.left.message})`)
+    }
+    const named = places[0]?.by === "its socket" ? "" : `, named by ${places[0]?.by}`
+    return yield* unavailable(`No container engine answers at ${tried.join(", ")}${named}; ${hints}`)
+  })
+
+const Info = Schema.Struct({
+  NCPU: Schema.optional(Schema.Number),
+  MemTotal: Schema.optional(Schema.Number),
+  MemoryLimit: Schema.optional(Schema.Boolean),
+  PidsLimit: Schema.optional(Schema.Boolean),
+  CpuCfsQuota: Schema.optional(Schema.Boolean),
+  OSType: Schema.optional(Schema.String)
+})
+
+const gigabytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20) / 1024}g`
+
+/** The limits of every container, as far as this engine can hold them. */
+const limits = (client: Client.Client, options: Options): Effect.Effect<Dockerode.HostConfig, SandboxError> =>
+  Effect.gen(function* () {
+    const told = yield* client
+      .call((docker): Promise<unknown> => docker.info())
+      .pipe(Effect.mapError(Client.toSandboxError("The container engine does not describe itself", "Unavailable")))
+    const info = yield* Schema.decodeUnknown(Info)(told).pipe(
+      Effect.mapError(() => unavailable(`What answers at ${client.host} is no container engine`))
+    )
+    const { NCPU = Number.POSITIVE_INFINITY, MemTotal = Number.POSITIVE_INFINITY } = info
+    if (options.cpus !== undefined && options.cpus > NCPU) {
+      return yield* unavailable(`--cpus: given ${options.cpus}, allowed: at most the ${NCPU} of the container engine`)
+    }
+    if (options.memory !== undefined && options.memory > MemTotal) {
+      return yield* unavailable(
+        `--memory: given ${gigabytes(options.memory)}, allowed: at most the ${gigabytes(MemTotal)} of the container engine`
+      )
+    }
+    const lacking = [
+      ...(info.MemoryLimit === false ? ["memory"] : []),
+      ...(info.CpuCfsQuota === false ? ["processors"] : []),
+      ...(info.PidsLimit === false ? ["processes"] : [])
+    ]
+    if (lacking.length > 0) {
+      yield* Effect.logWarning(
+        `the container engine cannot limit ${lacking.join(", ")} here: containers take what they get`
+      )
+    }
+    const memory = options.memory ?? Math.min(usual.memory, MemTotal)
+    const cpus = options.cpus ?? Math.min(usual.cpus, NCPU)
+    return {
+      ...(info.MemoryLimit !== false && { Memory: memory, MemorySwap: memory }),
+      ...(info.CpuCfsQuota !== false && { NanoCpus: Math.round(cpus * 1e9) }),
+      ...(info.PidsLimit === false && { PidsLimit: 0 }),
+      ...(!options.network && { NetworkMode: "none" })
+    }
+  })
+
+/** The containers of runners that are dead for certain, or, with `mine`, those of this very process. */
+const owned = (client: Client.Client, mine: string | undefined) =>
+  Effect.map(
+    client.call((docker) => docker.listContainers({ all: true, filters: { label: [labels.process] } })),
+    (containers) =>
+      containers.filter(({ Labels }) => {
+        if (Labels[labels.machine] !== Owner.machine()) return false
+        const owner = Labels[labels.process] ?? ""
+        return mine === undefined ? Owner.isDead(owner) : owner === mine
+      })
+  )
+
+/** Containers removed at the same time. */
+const removals = 8
+
+const removeAll = (client: Client.Client, mine: string | undefined) =>
+  Effect.gen(function* () {
+    const found = yield* owned(client, mine)
+    const gone = yield* Effect.forEach(
+      found,
+      ({ Id }) => Effect.isSuccess(Container.remove(client, client.docker.getContainer(Id))),
+      { concurrency: removals }
+    )
+    return gone.filter(Boolean).length
+  })
+
+const counted = (count: number): Cleaned => (count === 0 ? [] : [`${count} container${count === 1 ? "" : "s"}`])
+
+/** Removes the containers that dead runners left on this machine; fails when no engine answers. */
+export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.flatMap(connect(undefined), (client) =>
+  Effect.mapBoth(removeAll(client, undefined), {
+    onFailure: Client.toSandboxError("The containers of dead runs could not be removed", "Unavailable"),
+    onSuccess: counted
+  })
+)
+
+const noImage = unavailable("A container needs an image, and this prompt names none; give one to all by --image")
+
+let layers = 0
+
+/**
+ * Containers of one engine, each removed when its scope closes. Fails with `Unavailable` when no engine answers, or when it
+ * has less than what is asked for each.
+ */
+export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
+  Layer.scoped(
+    Sandboxes,
+    Effect.gen(function* () {
+      const client = yield* connect(options.host)
+      const host = yield* limits(client, options)
+      // What an interruption left half made is still known by its label.
+      const owner = `${Owner.here()}-${layers++}`
+      yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(removeAll(client, owner), "30 seconds")))
+      yield* Effect.forkScoped(Effect.ignore(removeAll(client, undefined)))
+      const images = yield* Images.make(client)
+      let opened = 0
+
+      const kind = (spec: SandboxSpec, container: Container.Container): Session.Kind => ({
+        cwd: container.found.cwd,
+        home: container.found.home,
+        shell: container.found.shell,
+        id: `${owner}-${spec.id}`,
+        make: Effect.suspend(() =>
+          container.engine.alive()
+            ? Effect.succeed(Remote.ground(container.engine, Effect.void))
+            : new SandboxError({ reason: "Lost", detail: "The sandbox's container has ended" })
+        ),
+        remove: Effect.void
+      })
+
+      return {
+        open: Effect.fn("Docker.open")(function* (spec: SandboxSpec) {
+          if (spec.image === "") return yield* noImage
+          const trouble = Survey.unfit(spec.cwd)
+          if (trouble !== undefined) return yield* unavailable(Survey.blocked(spec.cwd, trouble))
+          const image = yield* images(spec.image)
+          const plan: Container.Plan = {
+            name: `batch-runner-${owner}-${spec.id}-${opened++}`,
+            image,
+            labels: {
+              [labels.run]: options.run,
+              [labels.process]: owner,
+              [labels.machine]: Owner.machine(),
+              [labels.prompt]: spec.id
+            },
+            cwd: spec.cwd,
+            lifetime: options.lifetime,
+            host
+          }
+          const made = yield* Effect.acquireRelease(Container.create(client, plan), (made) =>
+            Effect.catchAll(Container.remove(client, made), ({ message }) =>
+              Effect.logWarning(
+                `the container ${plan.name} could not be removed: ${message}; \`batch-runner clean\` does it later`
+              )
+            )
+          )
+          const container = yield* Container.start(client, plan, made)
+          return yield* Session.make(kind(spec, container))
+        })
+      }
+    })
+  )

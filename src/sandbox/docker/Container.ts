@@ -1,0 +1,166 @@
+/** One container: made and started for a prompt, looked into, its commands run by the engine's exec, and removed by force. */
+import type Dockerode from "dockerode"
+import { Deferred, Effect, FiberId, type Scope } from "effect"
+import * as Proc from "../Proc.ts"
+import type { Engine } from "../Remote.ts"
+import { SandboxError } from "../Sandbox.ts"
+import * as Survey from "../Survey.ts"
+import * as Client from "./Client.ts"
+import { Execs } from "./Exec.ts"
+import * as Frames from "./Frames.ts"
+import type { Image } from "./Images.ts"
+
+/** How a container is made. */
+export interface Plan {
+  /** Unique on the engine. */
+  readonly name: string
+  readonly image: Image
+  readonly labels: Readonly<Record<string, string>>
+  /** `cwd` of the spec. */
+  readonly cwd: string
+  /** Seconds after which it ends by itself. */
+  readonly lifetime: number
+  /** Limits and network. */
+  readonly host: Dockerode.HostConfig
+}
+
+/** A container that runs. */
+export interface Container {
+  readonly found: Survey.Found
+  readonly engine: Engine
+}
+
+/** What package managers need of root's powers; none of it reaches beyond the container. */
+const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID"]
+
+/** Processes and threads inside at most. */
+const processes = 2048
+
+/** Seconds for an engine to make or start a container, and for its first process to say what it found. */
+const startLimit = 120
+
+/**
+ * The first process: it says what it found, then takes in the dead that others left, until its time is over. It is no
+ * init of the engine's, which would end when a command kills all that it may, and no plain `sleep`, which leaves the dead.
+ */
+const first = (lifetime: number) =>
+  Survey.script(
+    `trap 'exit 0' TERM; n=0; while [ $n -lt ${Math.ceil(lifetime / 60)} ]; do sleep 60 & wait $!; n=$((n+1)); done`
+  )
+
+const settings = ({ name, image, labels, cwd, lifetime, host }: Plan): Dockerode.ContainerCreateOptions => ({
+  name,
+  Image: image.name,
+  Entrypoint: ["/bin/sh", "-c", first(lifetime), "sh", cwd],
+  Cmd: [],
+  Labels: { ...labels },
+  Hostname: "sandbox",
+  // A check of the image's own would run in the midst of the session.
+  Healthcheck: { Test: ["NONE"] },
+  HostConfig: {
+    AutoRemove: true,
+    Init: false,
+    CapDrop: ["ALL"],
+    CapAdd: capabilities,
+    SecurityOpt: ["no-new-privileges"],
+    PidsLimit: processes,
+    ...host
+  }
+})
+
+const unfit = (image: string, why: string) =>
+  new SandboxError({ reason: "ImageUnfit", detail: `No session can run in the image ${image}: ${why}` })
+
+const shell = /\/bin\/sh.*(no such file|not found|executable file)|no such file.*\/bin\/sh/i
+const format = /exec format error/i
+
+const otherMachine = "it is made for another kind of processor than the engine's"
+const shellless = "it has no /bin/sh, which commands and file tools need"
+
+const startError = (plan: Plan) => (error: Client.EngineError) => {
+  if (shell.test(error.message)) return unfit(plan.image.name, shellless)
+  if (format.test(error.message)) return unfit(plan.image.name, otherMachine)
+  return Client.toSandboxError(`A container of ${plan.image.name} could not be started`, "StartFailed")(error)
+}
+
+/** Starts the container and waits for what its first process found. */
+const survey = (
+  client: Client.Client,
+  plan: Plan,
+  container: Dockerode.Container
+): Effect.Effect<Survey.Found, SandboxError> =>
+  Effect.gen(function* () {
+    const stream = yield* client
+      .call(() => container.attach({ stream: true, stdout: true, stderr: true, hijack: true }))
+      .pipe(Effect.mapError(startError(plan)))
+    let said = ""
+    const settled = Deferred.unsafeMake<Survey.Found | undefined>(FiberId.none)
+    const take = Frames.reader((data) => {
+      said = (said + Buffer.from(data).toString("utf8")).slice(0, 20_000)
+      const found = Survey.read(said)
+      if (found !== undefined) Deferred.unsafeDone(settled, Effect.succeed(found))
+    })
+    stream.on("data", take)
+    Client.over(stream, () => Deferred.unsafeDone(settled, Effect.succeed(undefined)))
+    return yield* client
+      .call(() => container.start(), startLimit)
+      .pipe(
+        Effect.mapError(startError(plan)),
+        Effect.zipRight(Proc.atMost(Deferred.await(settled), startLimit * 1000)),
+        Effect.flatMap((found) => {
+          if (found !== undefined) return Effect.succeed(found)
+          if (format.test(said)) return unfit(plan.image.name, otherMachine)
+          return new SandboxError({
+            reason: "StartFailed",
+            detail: `A container of ${plan.image.name} ended before it was ready: ${said.trim().slice(0, 500) || "it said nothing"}`
+          })
+        }),
+        Effect.ensuring(Effect.sync(() => Client.drop(stream)))
+      )
+  })
+
+/** Makes what the user of the image may not make itself: its working directory. */
+const provide = (execs: Execs, plan: Plan, found: Survey.Found): Effect.Effect<Survey.Found, SandboxError> =>
+  Effect.gen(function* () {
+    if (found.directory !== "none") return found
+    const script = 'mkdir -p -- "$1" && chown -- "$2" "$1"'
+    const owner = plan.image.user === "" ? "0" : plan.image.user
+    const { code, said } = yield* execs.run(["/bin/sh", "-c", script, "sh", found.cwd, owner], "0")
+    if (code === 0) return { ...found, directory: "bare" }
+    return yield* new SandboxError({
+      reason: "Unavailable",
+      detail: Survey.blocked(plan.cwd, said.trim().replaceAll(/\s+/g, " ") || found.why)
+    })
+  })
+
+/** Removes a container with all that is in it, running or not. */
+export const remove = (
+  client: Client.Client,
+  container: Dockerode.Container
+): Effect.Effect<void, Client.EngineError> =>
+  client
+    .call(() => container.remove({ force: true, v: true }), 20)
+    .pipe(
+      // Gone, or about to be: by itself, or by another's hand.
+      Effect.catchIf(Client.gone, () => Effect.void),
+      Effect.asVoid
+    )
+
+/** Makes a container that does not run yet. */
+export const create = (client: Client.Client, plan: Plan): Effect.Effect<Dockerode.Container, SandboxError> =>
+  client.call((docker) => docker.createContainer(settings(plan)), startLimit).pipe(Effect.mapError(startError(plan)))
+
+/** Starts it; from then on its commands run by the engine's exec. */
+export const start = (
+  client: Client.Client,
+  plan: Plan,
+  container: Dockerode.Container
+): Effect.Effect<Container, SandboxError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const execs = yield* Effect.acquireRelease(
+      Effect.sync(() => new Execs(client, container)),
+      (execs) => Effect.sync(() => execs.close())
+    )
+    const found = yield* Effect.flatMap(survey(client, plan, container), (found) => provide(execs, plan, found))
+    return { found, engine: { alive: execs.alive, exec: execs.exec, restart: execs.restart } }
+  })

@@ -1,0 +1,118 @@
+/** The engine's exec, for the commands of one container. */
+import type { Duplex } from "node:stream"
+import type Dockerode from "dockerode"
+import { Effect } from "effect"
+import * as Proc from "../Proc.ts"
+import type { Exchange, Request } from "../Remote.ts"
+import { SandboxError } from "../Sandbox.ts"
+import { type Client, drop, type EngineError, gone, over } from "./Client.ts"
+import * as Frames from "./Frames.ts"
+
+const lost = (detail: string) => new SandboxError({ reason: "Lost", detail })
+
+/** What runs in one container, as the user of its image unless it is said otherwise. */
+export class Execs {
+  private dead = false
+  private readonly open = new Set<Duplex>()
+
+  constructor(
+    private readonly client: Client,
+    private readonly container: Dockerode.Container
+  ) {}
+
+  readonly alive = () => !this.dead
+
+  /** Lets go of what still runs inside. */
+  close(): void {
+    this.dead = true
+    for (const stream of this.open) drop(stream)
+  }
+
+  readonly exec = ({ argv, env, stdin, take, closed }: Request): Effect.Effect<Exchange, SandboxError> =>
+    this.begin(argv, env, stdin !== undefined, "").pipe(
+      Effect.map(({ exec, stream }) => {
+        this.open.add(stream)
+        const read = Frames.reader(take)
+        stream.on("data", (chunk) => read(chunk))
+        over(stream, () => {
+          this.open.delete(stream)
+          drop(stream)
+          Effect.runFork(Effect.map(this.codeOf(exec), closed))
+        })
+        if (stdin instanceof Uint8Array) stream.end(stdin)
+        return { write: (data) => written(stream, data) }
+      })
+    )
+
+  /** Runs a program to its end as a user of the container; its exit code and what it said. */
+  readonly run = (argv: ReadonlyArray<string>, user: string) =>
+    Effect.flatMap(this.begin(argv, {}, false, user), ({ exec, stream }) =>
+      Effect.async<{ readonly code: number; readonly said: string }>((resume) => {
+        let said = ""
+        const read = Frames.reader((data) => {
+          said = (said + Buffer.from(data).toString("utf8")).slice(0, 2000)
+        })
+        stream.on("data", (chunk) => read(chunk))
+        over(stream, () => {
+          drop(stream)
+          resume(Effect.map(this.codeOf(exec), (code) => ({ code, said })))
+        })
+      })
+    )
+
+  readonly restart: Effect.Effect<void> = Effect.suspend(() =>
+    this.client
+      .call(() => this.container.restart({ t: 0 }))
+      .pipe(
+        Effect.catchAll(() =>
+          Effect.sync(() => {
+            this.dead = true
+          })
+        )
+      )
+  )
+
+  private begin(argv: ReadonlyArray<string>, env: Request["env"], stdin: boolean, user: string) {
+    const started = async () => {
+      const exec = await this.container.exec({
+        Cmd: [...argv],
+        Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+        AttachStdin: stdin,
+        AttachStdout: true,
+        AttachStderr: true,
+        ...(user !== "" && { User: user })
+      })
+      return { exec, stream: await exec.start({ hijack: true, stdin }) }
+    }
+    return Effect.uninterruptible(this.client.call(started)).pipe(
+      Effect.mapError((error) => {
+        if (gone(error)) this.dead = true
+        return lost(
+          gone(error)
+            ? `The sandbox's container has ended: ${error.message}`
+            : `A command could not be started in the sandbox's container: ${error.message}`
+        )
+      })
+    )
+  }
+
+  /** The exit code of what has closed its output; that of a killed program where the engine no longer knows. */
+  private codeOf(exec: Dockerode.Exec): Effect.Effect<number> {
+    const look = this.client.call(() => exec.inspect())
+    const wait = (left: number): Effect.Effect<number, EngineError> =>
+      Effect.flatMap(look, ({ Running, ExitCode }) =>
+        Running && left > 0
+          ? Effect.zipRight(Proc.pause(20), wait(left - 1))
+          : Effect.succeed(typeof ExitCode === "number" ? ExitCode : 137)
+      )
+    return Effect.orElseSucceed(wait(50), () => 137)
+  }
+}
+
+const written = (stream: Duplex, data: Uint8Array): Effect.Effect<boolean> =>
+  Effect.async((resume) => {
+    if (stream.destroyed || !stream.writable) return resume(Effect.succeed(false))
+    // A full pipe is no reason to wait: what is left goes out when the command reads.
+    if (!stream.write(data)) return resume(Effect.succeed(true))
+    setImmediate(() => resume(Effect.sync(() => !stream.destroyed)))
+  })

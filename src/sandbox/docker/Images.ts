@@ -1,0 +1,183 @@
+/** The images of a run: each is looked for once, pulled once where it is absent, and what cannot be had is known from then on. */
+import { Cause, Clock, Deferred, Effect, Exit, FiberId, Option, Schema, type Scope } from "effect"
+import { SandboxError } from "../Sandbox.ts"
+import { type Client, drop, EngineError, toSandboxError } from "./Client.ts"
+import * as Credentials from "./Credentials.ts"
+import { jsonLines } from "./Frames.ts"
+
+/** What a container needs to know of its image. */
+export interface Image {
+  readonly name: string
+  /** Empty for root. */
+  readonly user: string
+}
+
+/** Gives an image that is on the engine's machine, pulling it first if need be. */
+export type Images = (name: string) => Effect.Effect<Image, SandboxError>
+
+/** A name as the engine's API wants it: without `docker://`, and never without a tag or a digest, which would mean all tags. */
+export const normalize = (image: string): string => {
+  const name = image.trim().replace(/^docker:\/\//, "")
+  const last = name.slice(name.lastIndexOf("/") + 1)
+  return /[:@]/.test(last) ? name : `${name}:latest`
+}
+
+/** Seconds without a word from the engine after which a pull counts as stuck. */
+const silence = 300
+
+/** Seconds between two words on how a pull goes. */
+const interval = 10
+
+const Event = Schema.Struct({
+  id: Schema.optional(Schema.String),
+  status: Schema.optional(Schema.String),
+  error: Schema.optional(Schema.String),
+  errorDetail: Schema.optional(Schema.Struct({ message: Schema.optional(Schema.String) })),
+  progressDetail: Schema.optional(
+    Schema.Struct({ current: Schema.optional(Schema.Number), total: Schema.optional(Schema.Number) })
+  )
+})
+
+const absent =
+  /manifest (for .* )?(unknown|not found)|not found|does not exist|repository name not known|name unknown|no such image|invalid reference|must be lowercase|no match(ing manifest)?|cannot parse/i
+const refused = /denied|unauthorized|forbidden|authentication required|no basic auth|incorrect username|login/i
+const busy = /toomanyrequests|too many requests|rate limit/i
+
+/** Why an image cannot be had. What a registry says may change with nothing done here only where it is out of reach or busy. */
+const pullError = (image: string) => (error: EngineError) => {
+  const { message } = error
+  if (busy.test(message)) return toSandboxError(`The image ${image} could not be pulled yet`, "StartFailed")(error)
+  if (refused.test(message)) {
+    return new SandboxError({
+      reason: "ImageMissing",
+      detail: `The image ${image} cannot be had: ${message}; check its name, or log in with \`docker login\``
+    })
+  }
+  if (absent.test(message)) {
+    return new SandboxError({ reason: "ImageMissing", detail: `There is no image ${image}: ${message}` })
+  }
+  return toSandboxError(`The image ${image} could not be pulled`, "StartFailed")(error)
+}
+
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
+
+const seconds = (millis: number) => `${(millis / 1000).toFixed(1)} s`
+
+/** Sums of what the layers of one pull have told. */
+class Layers {
+  private readonly sizes = new Map<string, { readonly current: number; readonly total: number }>()
+
+  note(event: typeof Event.Type): void {
+    const { current = 0, total = 0 } = event.progressDetail ?? {}
+    if (event.id !== undefined && event.status === "Downloading") this.sizes.set(event.id, { current, total })
+    const known = this.sizes.get(event.id ?? "")
+    if (event.id !== undefined && known !== undefined && event.status === "Download complete") {
+      this.sizes.set(event.id, { current: known.total, total: known.total })
+    }
+  }
+
+  told(): string {
+    let [current, total] = [0, 0]
+    for (const one of this.sizes.values()) {
+      current += one.current
+      total += one.total
+    }
+    return total === 0 ? "" : `, ${megabytes(current)} of ${megabytes(total)}`
+  }
+}
+
+const pull = (client: Client, image: string): Effect.Effect<void, SandboxError> =>
+  Effect.gen(function* () {
+    const begun = yield* Clock.currentTimeMillis
+    const layers = new Layers()
+    let heard = begun
+    const saying = Effect.gen(function* () {
+      for (;;) {
+        yield* Effect.sleep(interval * 1000)
+        const now = yield* Clock.currentTimeMillis
+        yield* Effect.logInfo(`pulling ${image}: ${seconds(now - begun)}${layers.told()}`)
+        if (now - heard < silence * 1000) continue
+        return yield* new SandboxError({
+          reason: "StartFailed",
+          detail: `The image ${image} could not be pulled: the engine said nothing for ${silence} seconds`
+        })
+      }
+    })
+    const clock = yield* Effect.clock
+    yield* Effect.logInfo(`pulling ${image}`)
+    const login = yield* Credentials.find(image, process.env)
+    const stream = yield* client
+      .call(
+        (docker) => docker.pull(image, login === undefined ? {} : { authconfig: Credentials.header(login) }),
+        silence
+      )
+      .pipe(Effect.mapError(pullError(image)))
+    const reading = Effect.async<string | undefined>((resume) => {
+      let complaint: string | undefined
+      stream.on(
+        "data",
+        jsonLines((value) => {
+          heard = clock.unsafeCurrentTimeMillis()
+          const event = Option.getOrUndefined(Schema.decodeUnknownOption(Event)(value))
+          if (event === undefined) return
+          layers.note(event)
+          const said = event.errorDetail?.message ?? event.error
+          if (said !== undefined) complaint = said
+        })
+      )
+      stream.on("error", (cause) => resume(Effect.succeed(complaint ?? cause.message)))
+      stream.on("close", () => resume(Effect.succeed(complaint ?? "the engine broke off")))
+      stream.on("end", () => resume(Effect.succeed(complaint)))
+      return Effect.sync(() => drop(stream))
+    })
+    const complaint = yield* Effect.raceFirst(reading, saying)
+    if (complaint !== undefined) {
+      const message = complaint.trim().replaceAll(/\s+/g, " ")
+      return yield* pullError(image)(new EngineError({ status: 0, message }))
+    }
+    yield* Effect.logInfo(`pulled ${image} in ${seconds((yield* Clock.currentTimeMillis) - begun)}`)
+  })
+
+/** The images of one engine. What is pulled goes on for others when the prompt that began it is interrupted. */
+export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> =>
+  Effect.map(Effect.scope, (scope) => {
+    const known = new Map<string, Deferred.Deferred<Image, SandboxError>>()
+
+    const look = (name: string) =>
+      Effect.map(
+        client.call((docker) => docker.getImage(name).inspect()),
+        (found): Image => ({ name, user: found.Config?.User ?? "" })
+      )
+
+    const have = (name: string) =>
+      look(name).pipe(
+        Effect.catchIf(
+          ({ status }) => status === 404,
+          () => Effect.zipRight(pull(client, name), look(name))
+        ),
+        Effect.catchTag("EngineError", (error) =>
+          Effect.fail(
+            error.status === 400
+              ? pullError(name)(error)
+              : toSandboxError(`The image ${name} could not be looked for`, "StartFailed")(error)
+          )
+        )
+      )
+
+    return (image) =>
+      Effect.suspend(() => {
+        const name = normalize(image)
+        const before = known.get(name)
+        if (before !== undefined) return Deferred.await(before)
+        const found = Deferred.unsafeMake<Image, SandboxError>(FiberId.none)
+        known.set(name, found)
+        const work = Effect.onExit(have(name), (exit) => {
+          // What may go better another time is tried again by whoever asks next.
+          const final =
+            Exit.isSuccess(exit) || Option.exists(Cause.failureOption(exit.cause), (error) => !error.transient)
+          if (!final) known.delete(name)
+          return Deferred.done(found, exit)
+        })
+        return Effect.zipRight(Effect.forkIn(work, scope), Deferred.await(found))
+      })
+  })
