@@ -39,6 +39,10 @@ await build({
   minifyWhitespace: true,
   keepNames: false,
   sourcemap: false,
+  // They bring native files or read their own; a run that needs them finds them beside the program.
+  external: ["dockerode", "modal"],
+  // The launcher's way of running the program knows `require` alone.
+  supported: { "dynamic-import": false },
   logLevel: "warning"
 })
 copyFileSync(inRoot("scripts", "launch.mjs"), inRoot("bin", "batch-runner.js"))

@@ -91,7 +91,7 @@ const inSandbox = Effect.fnUntraced(function* (
   const limit = yield* TimeLimit
   const spec = {
     id: `${unit.batch}-${unit.place}-${unit.sample}`,
-    image: prompt.image,
+    image: prompt.image || config.image,
     cwd: prompt.cwd || config.cwd
   }
   const opened = Effect.scopedWith((scope) =>
@@ -154,9 +154,9 @@ const rowOf = (about: About, ending: Ending, toolNames: ReadonlyArray<string>): 
       batch_num: unit.batch,
       timestamp: about.now,
       model: config.model,
-      image: prompt.image,
+      image: prompt.image || config.image,
       cwd: prompt.cwd || config.cwd,
-      default_image: false,
+      default_image: prompt.image === "" && config.image !== "",
       default_cwd: prompt.cwd === "" && config.cwd !== "",
       sample: unit.sample,
       occurrence: about.occurrence,

@@ -16,6 +16,7 @@ export type PrefillMessage = typeof PrefillMessage.Type
 
 export const ReasoningEffort = Schema.Literal("none", "minimal", "low", "medium", "high", "xhigh")
 export const ProviderSort = Schema.Literal("price", "throughput", "latency")
+export const SandboxKind = Schema.Literal("auto", "local", "docker", "singularity", "modal")
 export const ReasoningFilter = Schema.Literal("auto", "on", "off")
 
 const Settings = Schema.Struct({
@@ -49,9 +50,19 @@ const Settings = Schema.Struct({
   log_prefix_chars: Schema.NonNegativeInt,
   verbose: Schema.Boolean,
   seed: Schema.Int,
-  sandbox: Schema.Literal("auto", "local"),
+  sandbox: SandboxKind,
+  /** Container image of prompts that name none; empty for none. */
+  image: Schema.String,
   cwd: Schema.String,
   network: Schema.Boolean,
+  /** Processors per container at most; null for the backend's own choice. */
+  cpus: Schema.NullOr(Schema.Number.pipe(Schema.positive())),
+  /** Bytes of memory per container at most; null for the backend's own choice. */
+  memory: Schema.NullOr(Count),
+  /** Sandboxes that exist at once at most; null for twice the prompts in flight: those that are released count too. */
+  max_sandboxes: Schema.NullOr(Count),
+  /** Containers started per second at most, and as many under way. */
+  sandbox_starts: Count,
   samples_per_prompt: Count.pipe(Schema.lessThanOrEqualTo(samplesAtMost)),
   /** Seconds a prompt may take, model and tools together. */
   timeout: Count,
@@ -90,8 +101,13 @@ export const defaults = {
   verbose: false,
   seed: 0,
   sandbox: "auto",
+  image: "",
   cwd: "",
   network: true,
+  cpus: null,
+  memory: null,
+  max_sandboxes: null,
+  sandbox_starts: 10,
   samples_per_prompt: 1,
   timeout: 3600,
   command_timeout: 180,
@@ -158,6 +174,7 @@ const decisive = [
   "reasoning_filter",
   "seed",
   "sandbox",
+  "image",
   "cwd",
   "network",
   "samples_per_prompt",

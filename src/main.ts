@@ -12,11 +12,19 @@ const signals = { SIGINT: 130, SIGTERM: 143 }
 const stop = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
 let signalled: keyof typeof signals | undefined
 
-const program = Command.run(process.argv.slice(2), (request, resume) =>
-  Effect.flatMap(
-    Effect.promise(() => import("./cli/Execute.ts")),
-    ({ execute }) => execute(request, resume, stop)
-  )
+const clean = Effect.flatMap(
+  Effect.promise(() => import("./cli/Clean.ts")),
+  ({ run }) => run
+)
+
+const program = Command.run(
+  process.argv.slice(2),
+  (request, resume) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./cli/Execute.ts")),
+      ({ execute }) => execute(request, resume, stop)
+    ),
+  clean
 ).pipe(
   Effect.catchAll((error) => Effect.as(Console.error(`batch-runner: ${error.message}`), 2)),
   Effect.catchAllDefect((defect) => Effect.as(Console.error(Cause.pretty(Cause.die(defect))), 1)),

@@ -17,28 +17,38 @@ exists() {
 complete() { exists "$TEST_REGISTRY" recipe "$recipe" && exists "$TEST_PRIVATE_REGISTRY" busybox 1 --user tester:secret; }
 
 if command -v curl >/dev/null && complete; then exit 0; fi
-bash "$here/packages.sh" docker=docker.io curl debootstrap
+bash "$here/packages.sh" dockerd=docker.io curl debootstrap
 # A busybox that needs libraries would not run in an image of its own.
-[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || bash "$here/packages.sh" busybox-static
+if [ ! -x /bin/busybox ] || ldd /bin/busybox >/dev/null 2>&1; then bash "$here/packages.sh" busybox-static; fi
 mkdir -p "$folder"
 exec 9>"$folder/lock"
 flock 9
 if complete; then exit 0; fi
 echo "images: making those of the tests" >&2
 
-work=$(mktemp -d "$folder/work.XXXXXX")
+work=$folder/work
 # An interrupted debootstrap may leave /proc mounted there.
-trap 'wait; rm -rf --one-file-system "$work"' EXIT
+clean() { umount "$work/debian/proc" 2>/dev/null || true; rm -rf --one-file-system "$work"; }
+images=()
+finish() {
+  wait
+  [ ${#images[@]} -eq 0 ] || docker rmi --force "${images[@]}" >/dev/null || true
+  clean
+}
+clean
+mkdir "$work"
+trap finish EXIT
 # The client of the same package as the engine: a newer one beside it may not speak its version of the API. Its logins stay here.
 docker() { DOCKER_CONFIG="$work/client" DOCKER_BUILDKIT=0 /usr/bin/docker "$@" 9>&-; }
 
 # Debian takes longest, so it starts first.
-debian=$folder/bookworm.tar
+contents=python3-minimal,bash
+debian=$folder/bookworm,$contents.tar
 make_debian() {
   local mirror root=$work/debian
   mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/debian* 2>/dev/null |
     grep -E '^(deb |URIs:)' | grep -oE 'https?://[^ ]+' | grep -v security | head -n 1) || true
-  PATH=$PATH:/usr/sbin debootstrap --variant=minbase --include=python3-minimal,bash bookworm "$root" \
+  PATH=$PATH:/usr/sbin debootstrap --variant=minbase --include="$contents" bookworm "$root" \
     "${mirror:-http://deb.debian.org/debian}" >"$folder/debootstrap.log" 2>&1 || { tail -n 20 "$folder/debootstrap.log" >&2; return 1; }
   mkdir -p "$root/work"
   tar -C "$root" --exclude './var/cache/apt/*' --exclude './var/lib/apt/lists/*' --exclude './dev/*' -cf "$debian.new" .
@@ -64,7 +74,6 @@ without() {
     docker build --quiet --force-rm --network none --tag "$repository/$1:1" - >/dev/null
   push "$repository/$1:1"
 }
-images=()
 push() {
   images+=("$1")
   docker push --quiet "$1" >/dev/null
@@ -130,4 +139,3 @@ without dash /bin/bash /bin/rbash
 
 docker tag "$repository/busybox:1" "$repository/recipe:$recipe"
 push "$repository/recipe:$recipe"
-docker rmi --force "${images[@]}" >/dev/null

@@ -16,11 +16,11 @@ import * as Summary from "../report/Summary.ts"
 import { builtIn, type Distribution } from "../sampling/Distribution.ts"
 import * as DistributionFile from "../sampling/DistributionFile.ts"
 import * as Sampler from "../sampling/Sampler.ts"
-import * as Local from "../sandbox/Local.ts"
 import * as Jsonl from "../store/Jsonl.ts"
 import * as RunFolder from "../store/RunFolder.ts"
 import * as Toolbox from "../tools/Toolbox.ts"
 import { catalogue, type Toolset } from "../tools/Toolset.ts"
+import * as Backend from "./Backend.ts"
 import { isScripted, type Request } from "./Parse.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -75,11 +75,11 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const dataset = JsonlDataset.layer({
     path: config.dataset_file,
     maxSamples: config.max_samples ?? undefined
-  }).pipe(Layer.tap((context) => checkDataset(config, Context.get(context, Dataset))))
-  const sandboxes = Local.layer({ network: config.network, hide: [folder, dirname(folder)] })
+  }).pipe(Layer.tap((context) => tellBadLines(Context.get(context, Dataset))))
   const store = Jsonl.layer({ folder, runName: config.run_name, resume: config.resume, toolNames })
   // The run folder is made last: only when nothing else stands in the way.
-  const checked = store.pipe(Layer.provideMerge(Layer.mergeAll(sandboxes, model, dataset)))
+  const places = Backend.layer(config, folder).pipe(Layer.provideMerge(dataset))
+  const checked = store.pipe(Layer.provideMerge(Layer.mergeAll(places, model)))
   return Layer.mergeAll(
     checked,
     Progress.live,
@@ -138,16 +138,10 @@ const workable = Effect.fn("Execute.workable")(function* (
   return usable
 })
 
-/** Names the lines that were skipped, and refuses rows that the chosen sandbox cannot run. */
-const checkDataset = Effect.fn("Execute.checkDataset")(function* (config: Settings, dataset: DatasetService) {
-  const { count, first } = dataset.badLines
-  for (const { line, why } of first) yield* Effect.logWarning(`${dataset.path}:${line}: skipped, ${why}`)
-  if (count > first.length) yield* Effect.logWarning(`${dataset.path}: ${count} bad lines in all, skipped`)
-  if (config.sandbox === "local" && dataset.firstImageLine > 0) {
-    return yield* new UsageError({
-      detail: `--sandbox=local: ${dataset.path}:${dataset.firstImageLine} names an image, and the local sandbox runs none; leave --sandbox out, or the image`
-    })
-  }
+/** Names the lines that were skipped. */
+const tellBadLines = Effect.fnUntraced(function* ({ path, badLines: { count, first } }: DatasetService) {
+  for (const { line, why } of first) yield* Effect.logWarning(`${path}:${line}: skipped, ${why}`)
+  if (count > first.length) yield* Effect.logWarning(`${path}: ${count} bad lines in all, skipped`)
 })
 
 /** The script of the offline model: as named, else beside the data set, else the built-in one. */

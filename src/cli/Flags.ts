@@ -52,9 +52,18 @@ export const flags: ReadonlyArray<Flag> = [
   ),
   value("seed", "number", `Seed of the toolset sampling (default: ${defaults.seed})`),
   value("samples_per_prompt", "count", `Sessions per prompt (default: ${defaults.samples_per_prompt})`),
-  value("sandbox", "auto|local", `Where tools run (default: ${defaults.sandbox})`),
+  value("sandbox", "auto|local|docker|singularity|modal", `Where tools run (default: ${defaults.sandbox})`),
+  value("image", "name", "Container image for rows without one"),
   value("cwd", "path", "Working directory of the tools for rows without one"),
   value("network", "on|off", "Network inside the sandbox (default: on)"),
+  value("cpus", "number", "Processors per container (default: 2)"),
+  value("memory", "size", "Memory per container, such as 512m or 2g (default: 4g)"),
+  value(
+    "max_sandboxes",
+    "count",
+    "Sandboxes at once at most (default: twice num_workers, as those being released count)"
+  ),
+  value("sandbox_starts", "count", `Containers started per second at most (default: ${defaults.sandbox_starts})`),
   value("timeout", "seconds", `Time per prompt (default: ${defaults.timeout})`),
   value("command_timeout", "seconds", `Time per command (default: ${defaults.command_timeout})`),
   value("output_dir", "path", `Folder of the run folders (default: ${defaults.output_dir})`),
@@ -63,4 +72,4 @@ export const flags: ReadonlyArray<Flag> = [
 ]
 
 /** Options of the product whose part is not built yet. */
-export const planned: ReadonlyArray<string> = ["image", "max_cost", "concurrency", "max_wait", "cpus", "memory"]
+export const planned: ReadonlyArray<string> = ["max_cost", "concurrency", "max_wait"]

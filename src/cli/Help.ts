@@ -11,12 +11,19 @@ const line = (flag: Flag): string => {
   return head.length > 30 ? `  ${head}\n${" ".repeat(34)}${flag.help}` : `  ${head.padEnd(32)}${flag.help}`
 }
 
+/** The help of `clean`. */
+export const clean: string = [
+  "batch-runner clean: removes the containers, sandboxes, processes and folders that killed runs left on this machine.",
+  "What belongs to runs that are alive stays. The next run does the same at its start for the sandboxes that it uses."
+].join("\n")
+
 export const text: string = [
   `batch-runner ${version}: runs prompts through agent sessions, many at once, and leaves their trajectories as data`,
   "",
   "  batch-runner --dataset_file=data/prompts.jsonl --batch_size=10 --run_name=my_first_run",
   "  batch-runner --dataset_file=data/prompts.jsonl --batch_size=10 --run_name=my_first_run --resume",
   "  batch-runner --list_distributions",
+  "  batch-runner clean              Remove what killed runs left on this machine",
   "",
   "Required",
   ...flags.filter(({ name }) => required.has(name)).map(line),

@@ -100,16 +100,49 @@ const baseUrl = (typed: Typed): Read<string> =>
       : Either.left(bad("base_url", value, address))
   )
 
-const Sandbox = Schema.Literal("auto", "local", "docker", "singularity", "modal")
+/** An image for all, or the sandbox on this machine that runs none. */
+const sandboxAndImage = (typed: Typed): Read<Pick<RunConfig.Settings, "sandbox" | "image">> =>
+  Either.gen(function* () {
+    const sandbox = yield* choice(typed, "sandbox", RunConfig.SandboxKind, defaults.sandbox)
+    const image = yield* notEmpty(typed, "image", defaults.image, "the name of a container image")
+    if (image === "" || sandbox !== "local") return { sandbox, image }
+    return yield* Either.left(
+      new UsageError({
+        detail: `--image: given ${JSON.stringify(image)}, and --sandbox=local runs no images; leave one out`
+      })
+    )
+  })
 
-const sandbox = (typed: Typed): Read<RunConfig.Settings["sandbox"]> =>
-  Either.flatMap(choice(typed, "sandbox", Sandbox, defaults.sandbox), (value) =>
-    value === "auto" || value === "local"
-      ? Either.right(value)
-      : Either.left(
-          new UsageError({ detail: `--sandbox=${value} is not part of this version yet; allowed: auto, local` })
-        )
-  )
+const cpus = (typed: Typed): Read<number | null> => {
+  const value = text(typed, "cpus")?.trim()
+  if (value === undefined) return Either.right(defaults.cpus)
+  const allowed = /^\d+(\.\d+)?$/.test(value) && Number(value) >= 0.01 && Number(value) <= 10_000
+  return allowed
+    ? Either.right(Number(value))
+    : Either.left(bad("cpus", value, "a number of processors, such as 2 or 0.5"))
+}
+
+const units = new Map([
+  ["", 0],
+  ["b", 0],
+  ["k", 10],
+  ["m", 20],
+  ["g", 30],
+  ["t", 40]
+])
+
+/** The least memory in which a shell runs. */
+const leastMemory = 16 * 2 ** 20
+
+const memory = (typed: Typed): Read<number | null> => {
+  const value = text(typed, "memory")?.trim()
+  if (value === undefined) return Either.right(defaults.memory)
+  const [, number = "", unit = ""] = /^(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?$/i.exec(value) ?? []
+  const bytes = Math.round(Number(number) * 2 ** (units.get(unit.toLowerCase()) ?? 0))
+  return number !== "" && bytes >= leastMemory && Number.isSafeInteger(bytes)
+    ? Either.right(bytes)
+    : Either.left(bad("memory", value, "an amount of at least 16m, such as 512m or 2g"))
+}
 
 const decodePrefill = Schema.decodeUnknownEither(Schema.Array(RunConfig.PrefillMessage))
 
@@ -210,9 +243,13 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       log_prefix_chars: yield* whole(typed, "log_prefix_chars", defaults.log_prefix_chars, 0),
       verbose: on(typed, "verbose"),
       seed: yield* whole(typed, "seed", defaults.seed),
-      sandbox: yield* sandbox(typed),
+      ...(yield* sandboxAndImage(typed)),
       cwd: filled(typed, "cwd") ?? defaults.cwd,
       network: yield* network(typed),
+      cpus: yield* cpus(typed),
+      memory: yield* memory(typed),
+      max_sandboxes: yield* count(typed, "max_sandboxes", defaults.max_sandboxes),
+      sandbox_starts: yield* count(typed, "sandbox_starts", defaults.sandbox_starts, 1000),
       samples_per_prompt: yield* count(
         typed,
         "samples_per_prompt",

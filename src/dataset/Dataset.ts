@@ -28,6 +28,8 @@ export interface DatasetService {
   readonly badLines: { readonly count: number; readonly first: ReadonlyArray<BadLine> }
   /** The 1-based line of the first prompt that names an image; 0 for none. */
   readonly firstImageLine: number
+  /** The 1-based line of the first prompt that names none; 0 when all do. */
+  readonly firstPlainLine: number
   /** The prompt at a place, 0 to `index.size` - 1. */
   readonly read: (place: number) => Effect.Effect<Prompt, DatasetError>
 }

@@ -29,6 +29,7 @@ interface Found {
   readonly bad: Array<BadLine>
   badCount: number
   firstImageLine: number
+  firstPlainLine: number
 }
 
 /** Takes one line into account; false when enough prompts were found. */
@@ -40,7 +41,8 @@ const take = (found: Found, { maxSamples }: Options, line: Lines.Line): boolean 
     found.badCount++
     if (found.bad.length < badLinesKept) found.bad.push({ line: line.number, why: prompt.left })
   } else if (prompt.right !== undefined) {
-    if (prompt.right.image !== "" && found.firstImageLine === 0) found.firstImageLine = line.number
+    const kind = prompt.right.image === "" ? "firstPlainLine" : "firstImageLine"
+    if (found[kind] === 0) found[kind] = line.number
     found.index.add(ContentKey.of(prompt.right), line.offset, line.bytes.length)
   }
   return maxSamples === undefined || found.index.size < maxSamples
@@ -62,7 +64,7 @@ const make = (options: Options) =>
   Effect.gen(function* () {
     const { path } = options
     const file = yield* seekable(path)
-    const found: Found = { index: new ContentIndex(), bad: [], badCount: 0, firstImageLine: 0 }
+    const found: Found = { index: new ContentIndex(), bad: [], badCount: 0, firstImageLine: 0, firstPlainLine: 0 }
     yield* Effect.tryPromise({
       try: (signal) => Lines.scan(Lines.contents(file, false), (line) => !signal.aborted && take(found, options, line)),
       catch: unreadable(path)
@@ -73,6 +75,7 @@ const make = (options: Options) =>
       index: found.index,
       badLines: { count: found.badCount, first: found.bad },
       firstImageLine: found.firstImageLine,
+      firstPlainLine: found.firstPlainLine,
       read: (place) => Effect.suspend(() => readPrompt(options, file, found.index, place))
     }
     return service

@@ -97,6 +97,9 @@ const limits = (client: Client.Client, options: Options): Effect.Effect<Dockerod
     }
   })
 
+/** Fails when no engine answers, and says where it was looked for. */
+export const answers: Effect.Effect<void, SandboxError> = Effect.asVoid(Effect.suspend(() => connect(undefined)))
+
 /** The containers of runners that are dead for certain, or, with `mine`, those of this very process. */
 const owned = (client: Client.Client, mine: string | undefined) =>
   Effect.map(
@@ -152,6 +155,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(removeAll(client, owner), "30 seconds")))
       yield* Effect.forkScoped(Effect.ignore(removeAll(client, undefined)))
       const images = yield* Images.make(client)
+      const { ramp = (start) => start } = options
       let opened = 0
 
       const kind = (spec: SandboxSpec, container: Container.Container): Session.Kind => ({
@@ -186,14 +190,14 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
             lifetime: options.lifetime,
             host
           }
-          const made = yield* Effect.acquireRelease(Container.create(client, plan), (made) =>
+          const made = Effect.acquireRelease(Container.create(client, plan), (made) =>
             Effect.catchAll(Container.remove(client, made), ({ message }) =>
               Effect.logWarning(
                 `the container ${plan.name} could not be removed: ${message}; \`batch-runner clean\` does it later`
               )
             )
           )
-          const container = yield* Container.start(client, plan, made)
+          const container = yield* ramp(Effect.flatMap(made, (made) => Container.start(client, plan, made)))
           return yield* Session.make(kind(spec, container))
         })
       }

@@ -10,7 +10,7 @@ import * as Namespace from "./Namespace.ts"
 import * as Output from "./Output.ts"
 import * as Place from "./Place.ts"
 import * as Plain from "./Plain.ts"
-import { SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
+import { type Cleaned, SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
 import * as System from "./System.ts"
 
@@ -145,8 +145,14 @@ const makeRoot = (root: string) =>
 const noImage = (spec: SandboxSpec) =>
   new SandboxError({
     reason: "Unavailable",
-    detail: `The local sandbox runs no container images, and this prompt asks for ${spec.image}; container sandboxes are not part of this version yet.`
+    detail: `The local sandbox runs no container images, and this prompt asks for ${spec.image}; leave --sandbox out, or give docker, singularity or modal`
   })
+
+/** Removes the folders and processes that dead runners left on this machine. */
+export const clean: Effect.Effect<Cleaned> = Effect.map(
+  Effect.suspend(() => Place.removeAbandoned(tmpdir())),
+  (count) => (count === 0 ? [] : [`${count} folder${count === 1 ? "" : "s"} of local sandboxes`])
+)
 
 /** A session that is put together with its first call: most of what a prompt without tool calls would pay for it. */
 const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.Scope> =>

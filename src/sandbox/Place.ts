@@ -69,13 +69,17 @@ const endAbandoned = () => {
   }
 }
 
-/** Removes what dead runners left below `root`, and the processes that they left on this machine. */
-export const removeAbandoned = (root: string): Effect.Effect<void> =>
+/** Removes what dead runners left below `root`, and the processes that they left on this machine; gives the number of folders. */
+export const removeAbandoned = (root: string): Effect.Effect<number> =>
   Effect.suspend(() => {
     endAbandoned()
     const names = Either.getOrElse(
       Either.try(() => readdirSync(root)),
       () => []
     )
-    return Effect.forEach(names.filter(abandoned).slice(0, 1000), (name) => remove(join(root, name)), { discard: true })
+    const found = names.filter(abandoned).slice(0, 1000)
+    return Effect.as(
+      Effect.forEach(found, (name) => remove(join(root, name)), { discard: true }),
+      found.length
+    )
   })

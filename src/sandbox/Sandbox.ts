@@ -137,6 +137,8 @@ export interface ContainerOptions {
   readonly memory: number | undefined
   /** Seconds after which a sandbox ends by itself, whatever became of its runner. */
   readonly lifetime: number
+  /** Lets the starts through at a pace, each once its image is there; all at once when undefined. */
+  readonly ramp?: (<A, E, R>(start: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
 }
 
 /** What a backend removed of what dead runners left, for people: `2 containers`; empty for nothing. */

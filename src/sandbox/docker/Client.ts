@@ -29,9 +29,13 @@ const field = (value: unknown, name: string): unknown =>
 
 /** What a rejected call says: the engine's own sentence where it gave one. */
 export const failure = (cause: unknown): EngineError => {
-  const status = field(cause, "statusCode")
-  const said = field(field(cause, "json"), "message")
-  const message = typeof said === "string" && said !== "" ? said : text(cause).replace(/^\(HTTP code \d+\) /, "")
+  const [status, reason, said] = [
+    field(cause, "statusCode"),
+    field(cause, "reason"),
+    field(field(cause, "json"), "message")
+  ]
+  const told = typeof said === "string" && said !== "" ? said : text(cause)
+  const message = told.replace(/^\(HTTP code \d+\) /, "").replace(`${reason} - `, "")
   return new EngineError({
     status: typeof status === "number" ? status : 0,
     message: message.trim().replaceAll(/\s+/g, " ").slice(0, 1000)

@@ -34,7 +34,7 @@ export interface Container {
 const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID"]
 
 /** Processes and threads inside at most. */
-const processes = 2048
+const processes = 1024
 
 /** Seconds for an engine to make or start a container, and for its first process to say what it found. */
 const startLimit = 120

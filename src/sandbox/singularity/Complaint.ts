@@ -1,7 +1,8 @@
 /** What the container program complains of, as one line for people and one of our reasons. */
 import { SandboxError } from "../Sandbox.ts"
 
-const noise = /^(?:\s*$|INFO:|WARNING:|VERBOSE:|DEBUG:|Error for command|Usage:|Run '|ERROR:\s+container cleanup failed)/
+const noise =
+  /^(?:\s*$|INFO:|WARNING:|VERBOSE:|DEBUG:|Error for command|Usage:|Run '|ERROR:\s+container cleanup failed)/
 
 /** Layers of context in front of the cause itself. */
 const context =
@@ -9,7 +10,6 @@ const context =
 
 /** The last complaint that tells something, on one line. */
 export const line = (errors: string): string => {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of a terminal
   const lines = errors.replaceAll(/\u001b\[[0-9;]*m/g, "").split("\n")
   const telling = lines.filter((one) => !noise.test(one))
   const fatal = telling.filter((one) => one.startsWith("FATAL:") && !one.includes("while running /"))
@@ -44,7 +44,10 @@ export const image = (name: string, errors: string): SandboxError => {
 export const start = (name: string, errors: string): SandboxError => {
   const said = line(errors)
   if (space.test(errors)) {
-    return new SandboxError({ reason: "NoSpace", detail: `No space left on the disk for a sandbox of ${name}: ${said}` })
+    return new SandboxError({
+      reason: "NoSpace",
+      detail: `No space left on the disk for a sandbox of ${name}: ${said}`
+    })
   }
   if (/user namespace|user_namespaces|newuidmap|CLONE_NEWUSER/i.test(errors)) {
     return new SandboxError({

@@ -15,7 +15,8 @@ export const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 const runs = (file: string): boolean => Either.isRight(Either.try(() => accessSync(file, constants.X_OK)))
 
-const located = (name: string): string | undefined => {
+/** Where a program of that name lies; undefined when there is none that can be run. */
+export const located = (name: string): string | undefined => {
   if (isAbsolute(name)) return runs(name) ? name : undefined
   return `${process.env.PATH ?? ""}${delimiter}${path}`
     .split(delimiter)

@@ -4,7 +4,11 @@ import { lstatSync, readlinkSync } from "node:fs"
 import type { Readable } from "node:stream"
 
 /** What the image of every box gives. */
-export const image = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", FROM_IMAGE: "1" }
+export const image = {
+  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  HOME: "/root",
+  FROM_IMAGE: "1"
+}
 export const workdir = "/app"
 
 /** Bytes of a command's output that wait for a reader, and those kept to be read once more. */
@@ -206,7 +210,8 @@ export class Box {
       }
     }
     if (this.holder.exitCode === null && this.holder.signalCode === null) signal(this.pid)
-    if (this.holder.pid !== undefined && this.holder.exitCode === null && this.holder.signalCode === null) signal(this.holder.pid)
+    if (this.holder.pid !== undefined && this.holder.exitCode === null && this.holder.signalCode === null)
+      signal(this.holder.pid)
     for (const exec of this.execs.values()) exec.leave()
   }
 }

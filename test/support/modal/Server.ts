@@ -330,7 +330,11 @@ export class ModalServer {
     if (this.hanging.has(method)) await new Promise((resolve) => signal.addEventListener("abort", resolve))
   }
 
-  private bind(handlers: Record<string, Handler>, streamed: ReadonlyArray<string>, guard: (metadata: Metadata) => boolean) {
+  private bind(
+    handlers: Record<string, Handler>,
+    streamed: ReadonlyArray<string>,
+    guard: (metadata: Metadata) => boolean
+  ) {
     const bound = Object.entries(handlers).map(([method, handler]) => {
       const once = async (request: Message, context: Context) => {
         await this.pass(method, request, guard(context.metadata), context.signal)
@@ -352,7 +356,8 @@ export class ModalServer {
       this.bind(
         this.control,
         ["imageJoinStreaming"],
-        (metadata) => metadata.get("x-modal-token-id") === keys.id && metadata.get("x-modal-token-secret") === keys.secret
+        (metadata) =>
+          metadata.get("x-modal-token-id") === keys.id && metadata.get("x-modal-token-secret") === keys.secret
       )
     )
     server.add(

@@ -1,0 +1,29 @@
+/** `batch-runner clean`: removes what runs that were killed left behind, backend by backend, and says what it was. */
+import { Console, Effect } from "effect"
+import * as Docker from "../sandbox/Docker.ts"
+import * as Local from "../sandbox/Local.ts"
+import * as Modal from "../sandbox/Modal.ts"
+import type { Cleaned, SandboxError } from "../sandbox/Sandbox.ts"
+import * as Singularity from "../sandbox/Singularity.ts"
+
+const backends: ReadonlyArray<readonly [name: string, clean: Effect.Effect<Cleaned, SandboxError>]> = [
+  ["local", Local.clean],
+  ["docker", Docker.clean],
+  ["singularity", Singularity.clean],
+  ["modal", Modal.clean]
+]
+
+/** Cleans up after dead runs on this machine; what belongs to live ones stays. Gives the exit code. */
+export const run = Effect.gen(function* () {
+  const cleaned = yield* Effect.forEach(
+    backends,
+    ([name, clean]) => Effect.map(Effect.either(clean), (outcome) => ({ name, outcome })),
+    { concurrency: "unbounded" }
+  )
+  for (const { name, outcome } of cleaned) {
+    if (outcome._tag === "Left") yield* Console.error(`${name}: not looked at: ${outcome.left.message}`)
+  }
+  const removed = cleaned.flatMap(({ outcome }) => (outcome._tag === "Right" ? outcome.right : []))
+  yield* Console.log(removed.length === 0 ? "Nothing was left behind." : `Removed ${removed.join(", ")}.`)
+  return 0
+})

@@ -1,0 +1,67 @@
+/** Where each prompt's sandbox comes from when nobody has said: containers for those that name an image, this machine for the rest. */
+import { Context, Effect, Layer, type Scope } from "effect"
+import { SandboxError, Sandboxes } from "./Sandbox.ts"
+
+type Source = Layer.Layer<Sandboxes, SandboxError>
+
+export interface Options {
+  readonly local: Source
+  readonly docker: Source
+  readonly singularity: Source
+  /** Fails when no container engine answers, and says why. */
+  readonly engine: Effect.Effect<unknown, SandboxError>
+  /** Whether some prompts name an image, and whether some name none: only what is needed is made ready. */
+  readonly images: boolean
+  readonly plain: boolean
+}
+
+/** A file or folder on the runner's machine, which only Singularity takes for an image. */
+const isPath = (image: string): boolean => /^(\.{0,2}\/|~)/.test(image) || image.endsWith(".sif")
+
+/** Makes what is wanted once, when it is first wanted, for as long as the scope is open. */
+const once = (source: Source, scope: Scope.Scope) =>
+  Effect.cached(Effect.map(Layer.buildWithScope(source, scope), (context) => Context.get(context, Sandboxes)))
+
+const nowhere = (image: string, reasons: ReadonlyArray<SandboxError>) =>
+  new SandboxError({
+    reason: "Unavailable",
+    detail: `The image ${image} needs a container engine, and there is none here: install and start Docker or Podman, or install Apptainer (${reasons.map(({ message }) => message).join("; ")})`
+  })
+
+/**
+ * Prompts with an image go to Docker if an engine answers at the start, else to Singularity if it is installed, else they fail with
+ * what to install; files and folders as images always go to Singularity; prompts without an image stay on this machine.
+ */
+export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
+  Layer.scoped(
+    Sandboxes,
+    Effect.gen(function* () {
+      const scope = yield* Effect.scope
+      const [local, docker, singularity] = yield* Effect.all([
+        once(options.local, scope),
+        once(options.docker, scope),
+        once(options.singularity, scope)
+      ])
+      const engine = yield* options.images ? Effect.either(options.engine) : Effect.succeed(undefined)
+      // What stands in the way of a setting is told before anything is paid for.
+      if (options.plain) yield* local
+      if (engine?._tag === "Right") yield* docker
+      if (engine?._tag === "Left") {
+        const found = yield* Effect.either(singularity)
+        yield* found._tag === "Right"
+          ? Effect.logInfo(`images run in Singularity: ${engine.left.message}`)
+          : Effect.logWarning(nowhere("of some prompts", [engine.left, found.left]).message)
+      }
+      const containers = (image: string) =>
+        engine === undefined || engine._tag === "Right"
+          ? docker
+          : Effect.mapError(singularity, (error) => nowhere(image, [engine.left, error]))
+      return {
+        open: (spec) =>
+          Effect.flatMap(
+            spec.image === "" ? local : isPath(spec.image) ? singularity : containers(spec.image),
+            ({ open }) => open(spec)
+          )
+      }
+    })
+  )

@@ -1,0 +1,172 @@
+/** Sandboxes at Modal, a service that runs containers: one for each prompt, billed to the user's account there. */
+import { Effect, Layer } from "effect"
+import type { SandboxCreateParams } from "modal"
+import * as Account from "./modal/Account.ts"
+import * as Box from "./modal/Box.ts"
+import * as Images from "./modal/Images.ts"
+import * as Owner from "./Owner.ts"
+import * as Remote from "./Remote.ts"
+import { type Cleaned, type ContainerOptions, type SandboxError, Sandboxes, type SandboxService } from "./Sandbox.ts"
+import * as Session from "./Session.ts"
+import * as Survey from "./Survey.ts"
+
+/** Seconds that Modal lets a sandbox live at most. */
+const longestLife = 86_400
+
+/** Sandboxes terminated at the same time. */
+const terminations = 8
+
+/** Characters of a tag at Modal. */
+const tagLimit = 63
+
+const tagged = (tags: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(tags).flatMap(([name, value]) => (value === "" ? [] : [[name, value.slice(0, tagLimit)]]))
+  )
+
+const all = async <A>(list: AsyncIterable<A>): Promise<ReadonlyArray<A>> => {
+  const found: Array<A> = []
+  for await (const one of list) found.push(one)
+  return found
+}
+
+/** Terminates the sandboxes with these tags for which `wanted` holds; gives how many. */
+const terminateAll = (
+  { client, app }: Account.Account,
+  tags: Readonly<Record<string, string>>,
+  wanted: (owner: string) => boolean
+): Effect.Effect<number, Account.ModalError> =>
+  Effect.gen(function* () {
+    const listed = yield* Account.call(() => all(client.sandboxes.list({ appId: app.appId, tags: tagged(tags) })))
+    const ended = yield* Effect.forEach(
+      listed,
+      (sandbox) =>
+        Effect.gen(function* () {
+          const { owner = "" } = yield* Account.call(() => sandbox.getTags())
+          if (!wanted(owner)) return false
+          yield* Account.call(() => sandbox.terminate())
+          return true
+        }).pipe(
+          Effect.orElseSucceed(() => false),
+          Effect.ensuring(Effect.sync(() => sandbox.detach()))
+        ),
+      { concurrency: terminations }
+    )
+    return ended.filter(Boolean).length
+  })
+
+/** Terminates what runners left that are dead for certain; where the machine has no name, none is. */
+const sweep = (account: Account.Account): Effect.Effect<number, Account.ModalError> => {
+  const machine = Owner.machine()
+  return machine === "" ? Effect.succeed(0) : terminateAll(account, { machine }, Owner.isDead)
+}
+
+const counted = (count: number): Cleaned => (count === 0 ? [] : [`${count} Modal sandbox${count === 1 ? "" : "es"}`])
+
+/** Terminates the sandboxes that dead runners of this machine left at Modal; nothing to do where there is no token. */
+export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.scoped(
+  Effect.gen(function* () {
+    const account = yield* Account.find
+    if (account === undefined) return []
+    const count = yield* Effect.mapError(
+      sweep(account),
+      Account.toSandboxError("The Modal sandboxes of dead runs could not be terminated")
+    )
+    return counted(count)
+  })
+)
+
+const paramsOf = (options: ContainerOptions, tags: Readonly<Record<string, string>>): SandboxCreateParams => ({
+  command: Box.first,
+  timeoutMs: Math.min(Math.max(Math.ceil(options.lifetime), 1), longestLife) * 1000,
+  blockNetwork: !options.network,
+  tags: tagged(tags),
+  // What is asked for is kept free, and no more than that is given.
+  ...(options.cpus !== undefined && { cpu: options.cpus, cpuLimit: options.cpus }),
+  ...(options.memory !== undefined && mebibytes(options.memory))
+})
+
+const mebibytes = (bytes: number): Pick<SandboxCreateParams, "memoryMiB" | "memoryLimitMiB"> => {
+  const memoryMiB = Math.max(1, Math.floor(bytes / 2 ** 20))
+  return { memoryMiB, memoryLimitMiB: memoryMiB }
+}
+
+const noImage = Account.unavailable(
+  "A Modal sandbox needs an image, and this prompt names none; give one to all by --image"
+)
+
+/** The service, but for results that only tell of the end of the sandbox itself. */
+const guarded = (service: SandboxService, { execs }: Box.Box): SandboxService => {
+  const checked = <A, E>(effect: Effect.Effect<A, E | SandboxError>): Effect.Effect<A, E | SandboxError> =>
+    Effect.flatMap(Effect.exit(effect), (exit) => (execs.alive() ? exit : execs.lost()))
+  return {
+    ...service,
+    exec: (command, options) => checked(service.exec(command, options)),
+    start: (command, options) => checked(service.start(command, options)),
+    read: (path, options) => checked(service.read(path, options)),
+    write: (path, bytes) => checked(service.write(path, bytes))
+  }
+}
+
+let layers = 0
+
+/**
+ * Sandboxes of the user's account at Modal, each terminated when its scope closes, and by Modal when its lifetime is over.
+ * Fails with `Unavailable` when there is no token, when Modal refuses it, or when Modal does not answer.
+ */
+export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, SandboxError> =>
+  Layer.scoped(
+    Sandboxes,
+    Effect.gen(function* () {
+      const account = yield* Account.open
+      const owner = `${Owner.here()}-${layers++}`
+      let left = false
+      const leave = () => {
+        left = true
+      }
+      yield* Effect.addFinalizer(() =>
+        Effect.when(
+          Effect.option(
+            Effect.timeout(
+              terminateAll(account, { owner }, () => true),
+              "20 seconds"
+            )
+          ),
+          () => left
+        )
+      )
+      yield* Effect.forkScoped(
+        Effect.catchAll(sweep(account), ({ message }) =>
+          Effect.logDebug(`what dead runs left at Modal could not be looked for: ${message}`)
+        )
+      )
+      const images = yield* Images.make(account)
+
+      return {
+        open: Effect.fn("Modal.open")(function* (spec) {
+          if (spec.image === "") return yield* noImage
+          const trouble = Survey.unfit(spec.cwd)
+          if (trouble !== undefined) return yield* Account.unavailable(Survey.blocked(spec.cwd, trouble))
+          const plan: Box.Plan = {
+            name: spec.image,
+            image: yield* images(spec.image),
+            params: paramsOf(options, { run: options.run, owner, machine: Owner.machine(), prompt: spec.id }),
+            cwd: spec.cwd
+          }
+          const box = yield* Box.open(account, plan, leave)
+          const { found, execs } = box
+          const service = yield* Session.make({
+            cwd: found.cwd,
+            home: found.home,
+            shell: found.shell,
+            id: `${owner}-${spec.id}`,
+            make: Effect.suspend(() =>
+              execs.alive() ? Effect.succeed(Remote.ground(execs, Effect.void)) : execs.lost()
+            ),
+            remove: Effect.void
+          })
+          return guarded(service, box)
+        })
+      }
+    })
+  )

@@ -1,0 +1,84 @@
+/**
+ * How sandboxes are started and released: at a steady pace, tried again when bad luck stopped them, so many at once, and
+ * cleared away while the next prompt begins.
+ */
+import { Clock, type Context, Effect, ExecutionStrategy, Exit, Scope } from "effect"
+import * as Proc from "./Proc.ts"
+import {
+  type ContainerOptions,
+  SandboxError,
+  type Sandboxes,
+  type SandboxService,
+  type SandboxSpec
+} from "./Sandbox.ts"
+
+type Service = Context.Tag.Service<Sandboxes>
+
+/** Starts are begun evenly, `perSecond` of them in a second, and no more than so many are under way. */
+export const ramp = (perSecond: number): NonNullable<ContainerOptions["ramp"]> => {
+  const gate = Effect.unsafeMakeSemaphore(perSecond)
+  let next = 0
+  const turn = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const at = Math.max(now, next)
+    next = at + 1000 / perSecond
+    return at > now ? Effect.sleep(at - now) : Effect.void
+  })
+  return (start) => gate.withPermits(1)(Effect.zipRight(turn, start))
+}
+
+/** Tries of one start. */
+const tries = 4
+
+/** Milliseconds before the second try; twice as many before each further one. */
+const firstPause = 1000
+
+/** Opens a sandbox in a scope of its own below `scope`, closed at once when that fails: the next try needs its room. */
+const openIn = (sandboxes: Service, spec: SandboxSpec, scope: Scope.Scope) =>
+  Effect.flatMap(Scope.fork(scope, ExecutionStrategy.sequential), (own) =>
+    Effect.onExit(Scope.extend(sandboxes.open(spec), own), (exit) =>
+      Exit.isSuccess(exit) ? Effect.void : Scope.close(own, exit)
+    )
+  )
+
+/** Tries a start again, a bounded number of times, when it may go better. */
+export const persistent = (sandboxes: Service): Service => {
+  const attempt = (spec: SandboxSpec, scope: Scope.Scope, made: number): Effect.Effect<SandboxService, SandboxError> =>
+    Effect.catchAll(openIn(sandboxes, spec, scope), (error) => {
+      if (!error.transient) return error
+      if (made >= tries) {
+        return new SandboxError({ reason: error.reason, detail: `${error.detail} (tried ${made} times)` })
+      }
+      const pause = firstPause * 2 ** (made - 1)
+      return Effect.logWarning(`${error.message}; trying again in ${pause / 1000} s`).pipe(
+        Effect.zipRight(Effect.sleep(pause)),
+        Effect.zipRight(attempt(spec, scope, made + 1))
+      )
+    })
+  return { open: (spec) => Effect.flatMap(Effect.scope, (scope) => attempt(spec, scope, 1)) }
+}
+
+/** Milliseconds for a release, after which the next prompt no longer waits for it. */
+const releaseLimit = 60_000
+
+/**
+ * At most `most` sandboxes exist at once, those that are being released included. A prompt's scope closes at once: its
+ * sandbox is released behind it, and the scope of this effect waits for all of them.
+ */
+export const behind = (sandboxes: Service, most: number): Effect.Effect<Service, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const gate = Effect.unsafeMakeSemaphore(most)
+    yield* Effect.addFinalizer(() => Proc.atMost(Effect.disconnect(gate.take(most)), releaseLimit))
+    const release = (own: Scope.CloseableScope) =>
+      Proc.atMost(Effect.disconnect(Scope.close(own, Exit.void)), releaseLimit).pipe(Effect.ensuring(gate.release(1)))
+    return {
+      open: (spec) =>
+        Effect.uninterruptibleMask((restore) =>
+          Effect.gen(function* () {
+            yield* restore(gate.take(1))
+            const own = yield* Scope.make()
+            yield* Effect.addFinalizer(() => Effect.forkDaemon(release(own)))
+            return yield* restore(Scope.extend(sandboxes.open(spec), own))
+          })
+        )
+    }
+  })
