@@ -59,11 +59,10 @@ if ! answers; then
 
   echo '{}' >"$folder/daemon.json"
   say "starting ($driver)"
-  # Without bridge, iptables and forwarding the host's network stays as it is. Nothing of the caller's stays open, the lock least of all.
-  setsid dockerd --config-file "$folder/daemon.json" --host "unix://$socket" --pidfile "$pid_file" \
+  # Without bridge, iptables and forwarding the host's network stays as it is.
+  bash "$here/daemon.sh" "$log" dockerd --config-file "$folder/daemon.json" --host "unix://$socket" --pidfile "$pid_file" \
     --data-root "$folder/data" --exec-root "$folder/exec" --storage-driver "$driver" \
-    --bridge none --iptables=false --ip6tables=false --ip-forward=false --shutdown-timeout 5 \
-    </dev/null >"$log" 2>&1 9>&- &
+    --bridge none --iptables=false --ip6tables=false --ip-forward=false --shutdown-timeout 5 &
   started=$!
   until_true 300 answers_or_ended || true
   answers || { tail -n 20 "$log" >&2; fail "the daemon did not start (log: $log)"; }

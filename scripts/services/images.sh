@@ -51,7 +51,7 @@ make_debian() {
   PATH=$PATH:/usr/sbin debootstrap --variant=minbase --include="$contents" bookworm "$root" \
     "${mirror:-http://deb.debian.org/debian}" >"$folder/debootstrap.log" 2>&1 || { tail -n 20 "$folder/debootstrap.log" >&2; return 1; }
   mkdir -p "$root/work"
-  tar -C "$root" --exclude './var/cache/apt/*' --exclude './var/lib/apt/lists/*' --exclude './dev/*' -cf "$debian.new" .
+  tar -C "$root" --exclude=./{dev,var/cache/apt,var/lib/apt/lists,usr/share/{doc,locale,man}}/'*' -cf "$debian.new" .
   mv "$debian.new" "$debian"
 }
 debian_job=
@@ -105,11 +105,11 @@ chown 0:0 "$root/home/agent"
 chmod 755 "$root/home/agent" "$root/tmp"
 import sealed "$root" "${as_agent[@]}" 'WORKDIR /home/agent'
 
-root=$work/tool
+root=$work/noshell
 mkdir -p "$root"/{app,dev,etc,proc,sys}
 chmod 755 "$root"
-cp /bin/busybox "$root/app/tool"
-import noshell "$root" 'WORKDIR /app' 'ENTRYPOINT ["/app/tool"]' 'CMD ["echo","hello"]'
+cp /bin/busybox "$root/app/busybox"
+import noshell "$root" 'WORKDIR /app' 'ENTRYPOINT ["/app/busybox"]' 'CMD ["echo","hello"]'
 
 # An honest stranger: its program too is marked as one for arm64, so that no kernel but such a one runs it. Debian's engine
 # imports and builds for its own architecture whatever it is told, but loads others.

@@ -36,11 +36,11 @@ insecure = true
 END
   rm -f "$socket"
   echo "podman: starting" >&2
-  # Its helpers leave files in the folder they were started from. Nothing of the caller's stays open, the lock least of all.
+  # Its helpers leave files in the folder they were started from.
   cd "$folder"
   CONTAINERS_CONF=$folder/containers.conf CONTAINERS_REGISTRIES_CONF=$folder/registries.conf \
-    setsid podman --root "$folder/data" --runroot "$folder/run" --tmpdir "$folder/tmp" \
-    system service --time 0 "unix://$socket" </dev/null >"$log" 2>&1 9>&- &
+    bash "$here/daemon.sh" "$log" podman --root "$folder/data" --runroot "$folder/run" --tmpdir "$folder/tmp" \
+    system service --time 0 "unix://$socket" &
   started=$!
   for _ in $(seq 300); do
     if answers || ! kill -0 "$started" 2>/dev/null; then break; fi

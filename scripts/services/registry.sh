@@ -30,8 +30,7 @@ http: { addr: "127.0.0.1:$port" }
 $3
 END
   echo "registry: starting the $name one on port $port" >&2
-  # Nothing of the caller's stays open, the lock least of all.
-  setsid docker-registry serve "$folder/$name.yml" </dev/null >"$folder/$name.log" 2>&1 9>&- &
+  bash "$here/daemon.sh" "$folder/$name.log" docker-registry serve "$folder/$name.yml" &
   started=$!
   for _ in $(seq 100); do
     if is_registry "$port"; then return; fi

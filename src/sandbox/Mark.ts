@@ -38,27 +38,31 @@ export const ending = (word: string, take: (data: Uint8Array) => void, found: (c
   const needle = Buffer.concat([Buffer.from([markByte]), Buffer.from(`${word} `)])
   let held = Buffer.alloc(0)
   let over = false
+  // The mark may be cut in two: what may be its beginning waits for the rest.
+  const begun = (all: Buffer): number => {
+    const last = all.lastIndexOf(markByte)
+    return last >= 0 && needle.subarray(0, all.length - last).equals(all.subarray(last)) ? last : all.length
+  }
   return {
     take: (data: Uint8Array) => {
       if (over) return
       const all =
         held.length === 0 ? Buffer.from(data.buffer, data.byteOffset, data.length) : Buffer.concat([held, data])
-      const at = all.indexOf(needle)
-      const to = at < 0 ? -1 : all.indexOf(0x0a, at)
-      if (to >= 0) {
-        over = true
-        if (at > 0) take(all.subarray(0, at))
-        return found(Number(all.toString("latin1", at + needle.length, to)))
+      let sure = begun(all)
+      // A command may print something like it.
+      for (let at = all.indexOf(needle); at >= 0; at = all.indexOf(needle, at + 1)) {
+        const from = at + needle.length
+        const rest = all.toString("latin1", from, from + codeLength)
+        const code = /^(\d{1,3})\n/.exec(rest)?.[1]
+        if (code !== undefined) {
+          over = true
+          if (at > 0) take(all.subarray(0, at))
+          return found(Number(code))
+        }
+        if (/^\d{0,3}$/.test(rest)) sure = at
       }
-      // The mark may be cut in two: what may be its beginning waits for the rest.
-      const from = at < 0 ? all.lastIndexOf(markByte) : at
-      const waits =
-        from >= 0 &&
-        all.length - from < needle.length + codeLength &&
-        (at >= 0 || needle.subarray(0, all.length - from).equals(all.subarray(from)))
-      held = waits ? Buffer.from(all.subarray(from)) : Buffer.alloc(0)
-      const sure = waits ? all.subarray(0, from) : all
-      if (sure.length > 0) take(sure)
+      held = Buffer.from(all.subarray(sure))
+      if (sure > 0) take(all.subarray(0, sure))
     },
     /** Passes on what was held back, when nothing more will come. */
     end: () => {

@@ -61,7 +61,13 @@ const killLimit = 8000
 /** Processes inside above which a time-out ends them all at once. */
 const crowd = 1000
 
-const start = (engine: Engine, call: string, launch: Launch): Effect.Effect<Omit<Running, "kill">, SandboxError> =>
+/** Starts a program; `unbegun` is called when it ends without having begun. */
+const start = (
+  engine: Engine,
+  call: string,
+  launch: Launch,
+  unbegun: () => void
+): Effect.Effect<Omit<Running, "kill">, SandboxError> =>
   Effect.gen(function* () {
     const marked = Deferred.unsafeMake<void>(FiberId.none)
     const ended = Deferred.unsafeMake<number>(FiberId.none)
@@ -81,6 +87,7 @@ const start = (engine: Engine, call: string, launch: Launch): Effect.Effect<Omit
       take: output.take,
       closed: (code) => {
         output.end()
+        if (intake.mark() === null) unbegun()
         finish(code)
       }
     })
@@ -115,16 +122,20 @@ const ask = (engine: Engine, script: string, args: ReadonlyArray<string>): Effec
 
 const ours = "the census itself"
 
+/** The text of one /proc/<pid>/stat among others: a name may hold anything, ends of lines too. */
+const stats = /^\d+ \([^]{0,64}?\) \S(?: -?\d+){19,}$/gm
+
 /** Reads what `census` shows. */
 export const read = (text: string, call: string): ReadonlyArray<Proc.Process> => {
   const [heading = "", ...lines] = text.slice(text.indexOf("\x1e") + 1).split("\n")
   const pidOf = (line: string) => Number(/^\/proc\/(\d+)\/environ$/.exec(line)?.[1] ?? 0)
-  const [any, all] = [lines.indexOf("any"), lines.lastIndexOf("all")]
+  const [any, all] = [lines.indexOf("any"), lines.indexOf("all")]
   const mine = new Set(lines.slice(0, any).map(pidOf))
   const marked = new Set(lines.slice(any + 1, all).map(pidOf))
   const owner = (pid: number) =>
     pid === Number(heading) ? ours : mine.has(pid) ? call : marked.has(pid) ? "another call" : undefined
-  return lines.slice(all + 1).flatMap((line) => {
+  const rest = lines.slice(all + 1).join("\n")
+  return [...rest.matchAll(stats)].flatMap(([line]) => {
     const found = Proc.parseStat(line)
     return found === undefined ? [] : [{ ...found, call: owner(found.pid) }]
   })
@@ -171,10 +182,27 @@ const kill = (engine: Engine, call: string, running: Pick<Running, "ended">): Ef
     yield* ended
   })
 
-/** The ground of one sandbox; `end` is the engine's own affair. */
-export const ground = (engine: Engine, end: Effect.Effect<void>): Ground => ({
-  alive: engine.alive,
-  launch: (call, launch) =>
-    Effect.map(start(engine, call, launch), (running): Running => ({ ...running, kill: kill(engine, call, running) })),
-  end
-})
+/**
+ * The ground of one sandbox; `end` is the engine's own affair. Where a program could not begin, such as for want of room for
+ * another process, everything inside is ended before the next one.
+ */
+export const ground = (engine: Engine, end: Effect.Effect<void>): Ground => {
+  let crowded = false
+  const unbegun = () => {
+    crowded = true
+  }
+  const clear = Effect.suspend(() => {
+    if (!crowded) return Effect.void
+    crowded = false
+    return engine.restart
+  })
+  return {
+    alive: engine.alive,
+    launch: (call, launch) =>
+      Effect.map(
+        Effect.zipRight(clear, start(engine, call, launch, unbegun)),
+        (running): Running => ({ ...running, kill: kill(engine, call, running) })
+      ),
+    end
+  }
+}

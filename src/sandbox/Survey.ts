@@ -11,6 +11,11 @@ export interface Found {
   /** `none`: it could not be made, for `why`. `bare`: it was made. `there`: it was there before. */
   readonly directory: "none" | "bare" | "there"
   readonly why: string
+  /** The part of `cwd` that is there, as far as it is. */
+  readonly above: string
+  /** Numbers of the user of commands. */
+  readonly uid: number
+  readonly gid: number
 }
 
 /**
@@ -18,7 +23,7 @@ export interface Found {
  * spec: empty for the directory where it runs, relative ones start there.
  */
 export const script = (then: string): string => `
-cwd=$1 home=\${HOME:-/} found=there why=
+cwd=$1 home=\${HOME:-/} found=there why= uid=0 gid=0
 case $cwd in
   '~') cwd=$home;;
   '~/'*) cwd=$home/\${cwd#??};;
@@ -27,22 +32,32 @@ if [ -n "$cwd" ] && [ ! -d "$cwd" ]; then
   if why=$(LC_ALL=C mkdir -p -- "$cwd" 2>&1); then found=bare; else found=none; fi
 fi
 case $cwd in /*) ;; *) cwd=$(pwd)/$cwd;; esac
+above=$cwd
+while [ -n "$above" ] && [ ! -e "$above" ]; do above=\${above%/*}; done
+while read -r name number rest; do
+  case $name in Uid:) uid=$number;; Gid:) gid=$number;; esac
+done </proc/self/status
 shell=$(command -v bash) || shell=/bin/sh
-printf '\\036%s\\000%s\\000%s\\000%s\\000%s\\000\\036' "$home" "$shell" "$cwd" "$found" "$why"
+printf '\\036'
+printf '%s\\000' "$home" "$shell" "$cwd" "$found" "$why" "$above" "$uid" "$gid"
+printf '\\036'
 ${then}`
 
 /** Reads what the script printed; undefined while it is not complete. */
 export const read = (text: string): Found | undefined => {
   const [, report, after] = text.split("\x1e")
-  const [home, shell, cwd, directory, why] = report?.split("\0") ?? []
-  if (after === undefined || home === undefined || shell === undefined || cwd === undefined) return undefined
+  if (report === undefined || after === undefined) return undefined
+  const [home = "", shell = "", cwd = "", directory, why = "", above = "", uid, gid] = report.split("\0")
   return {
     home: posix.resolve("/", home),
     // An alias or a function answers without a path.
     shell: shell.startsWith("/") ? shell : "/bin/sh",
     cwd: posix.resolve("/", cwd),
     directory: directory === "none" || directory === "bare" ? directory : "there",
-    why: (why ?? "").trim().replaceAll(/\s+/g, " ")
+    why: why.trim().replaceAll(/\s+/g, " "),
+    above: posix.resolve("/", above),
+    uid: Number(uid) || 0,
+    gid: Number(gid) || 0
   }
 }
 

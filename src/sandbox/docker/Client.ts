@@ -29,13 +29,9 @@ const field = (value: unknown, name: string): unknown =>
 
 /** What a rejected call says: the engine's own sentence where it gave one. */
 export const failure = (cause: unknown): EngineError => {
-  const [status, reason, said] = [
-    field(cause, "statusCode"),
-    field(cause, "reason"),
-    field(field(cause, "json"), "message")
-  ]
+  const [status, said] = [field(cause, "statusCode"), field(field(cause, "json"), "message")]
   const told = typeof said === "string" && said !== "" ? said : text(cause)
-  const message = told.replace(/^\(HTTP code \d+\) /, "").replace(`${reason} - `, "")
+  const message = told.replace(/^\(HTTP code \d+\) [\w ]+ - /, "")
   return new EngineError({
     status: typeof status === "number" ? status : 0,
     message: message.trim().replaceAll(/\s+/g, " ").slice(0, 1000)
@@ -133,7 +129,8 @@ export const connect = (endpoint: Endpoint): Effect.Effect<Client, EngineError> 
   })
 
 /** Whether the engine says that there is no such container, or that it does not run. */
-export const gone = ({ status }: EngineError): boolean => status === 404 || status === 409
+export const gone = ({ status, message }: EngineError): boolean =>
+  status === 404 || status === 409 || /container state improper/.test(message)
 
 /** Calls `then` once, when a stream is over, however it ends. */
 export const over = (stream: NodeJS.ReadableStream, then: () => void): void => {

@@ -1,4 +1,6 @@
 /** One container: made and started for a prompt, looked into, its commands run by the engine's exec, and removed by force. */
+import { posix } from "node:path"
+import { buffer } from "node:stream/consumers"
 import type Dockerode from "dockerode"
 import { Deferred, Effect, FiberId, type Scope } from "effect"
 import * as Proc from "../Proc.ts"
@@ -8,13 +10,12 @@ import * as Survey from "../Survey.ts"
 import * as Client from "./Client.ts"
 import { Execs } from "./Exec.ts"
 import * as Frames from "./Frames.ts"
-import type { Image } from "./Images.ts"
 
 /** How a container is made. */
 export interface Plan {
   /** Unique on the engine. */
   readonly name: string
-  readonly image: Image
+  readonly image: string
   readonly labels: Readonly<Record<string, string>>
   /** `cwd` of the spec. */
   readonly cwd: string
@@ -50,7 +51,7 @@ const first = (lifetime: number) =>
 
 const settings = ({ name, image, labels, cwd, lifetime, host }: Plan): Dockerode.ContainerCreateOptions => ({
   name,
-  Image: image.name,
+  Image: image,
   Entrypoint: ["/bin/sh", "-c", first(lifetime), "sh", cwd],
   Cmd: [],
   Labels: { ...labels },
@@ -78,9 +79,9 @@ const otherMachine = "it is made for another kind of processor than the engine's
 const shellless = "it has no /bin/sh, which commands and file tools need"
 
 const startError = (plan: Plan) => (error: Client.EngineError) => {
-  if (shell.test(error.message)) return unfit(plan.image.name, shellless)
-  if (format.test(error.message)) return unfit(plan.image.name, otherMachine)
-  return Client.toSandboxError(`A container of ${plan.image.name} could not be started`, "StartFailed")(error)
+  if (shell.test(error.message)) return unfit(plan.image, shellless)
+  if (format.test(error.message)) return unfit(plan.image, otherMachine)
+  return Client.toSandboxError(`A container of ${plan.image} could not be started`, "StartFailed")(error)
 }
 
 /** Starts the container and waits for what its first process found. */
@@ -109,28 +110,45 @@ const survey = (
         Effect.zipRight(Proc.atMost(Deferred.await(settled), startLimit * 1000)),
         Effect.flatMap((found) => {
           if (found !== undefined) return Effect.succeed(found)
-          if (format.test(said)) return unfit(plan.image.name, otherMachine)
+          if (format.test(said)) return unfit(plan.image, otherMachine)
           return new SandboxError({
             reason: "StartFailed",
-            detail: `A container of ${plan.image.name} ended before it was ready: ${said.trim().slice(0, 500) || "it said nothing"}`
+            detail: `A container of ${plan.image} ended before it was ready: ${said.trim().slice(0, 500) || "it said nothing"}`
           })
         }),
         Effect.ensuring(Effect.sync(() => Client.drop(stream)))
       )
   })
 
-/** Makes what the user of the image may not make itself: its working directory. */
-const provide = (execs: Execs, plan: Plan, found: Survey.Found): Effect.Effect<Survey.Found, SandboxError> =>
+/** The directories that are missing of `cwd`, as an archive of nothing else. */
+const directories = async ({ cwd, above, uid, gid }: Survey.Found): Promise<Buffer> => {
+  const { pack } = await import("tar-stream")
+  const archive = pack()
+  let at = ""
+  for (const part of posix.relative(above, cwd).split("/")) {
+    at = posix.join(at, part)
+    archive.entry({ name: `${at}/`, type: "directory", mode: 0o755, uid, gid })
+  }
+  archive.finalize()
+  return buffer(archive)
+}
+
+/** Makes the working directory that the user of the image may not make itself, as that user's. */
+const provide = (
+  client: Client.Client,
+  plan: Plan,
+  container: Dockerode.Container,
+  found: Survey.Found
+): Effect.Effect<Survey.Found, SandboxError> =>
   Effect.gen(function* () {
     if (found.directory !== "none") return found
-    const script = 'mkdir -p -- "$1" && chown -- "$2" "$1"'
-    const owner = plan.image.user === "" ? "0" : plan.image.user
-    const { code, said } = yield* execs.run(["/bin/sh", "-c", script, "sh", found.cwd, owner], "0")
-    if (code === 0) return { ...found, directory: "bare" }
-    return yield* new SandboxError({
-      reason: "Unavailable",
-      detail: Survey.blocked(plan.cwd, said.trim().replaceAll(/\s+/g, " ") || found.why)
-    })
+    const blocked = (why: string) =>
+      new SandboxError({ reason: "Unavailable", detail: Survey.blocked(plan.cwd, found.why || why) })
+    if (found.uid === 0 || found.above === found.cwd) return yield* blocked("")
+    yield* client
+      .call(async () => container.putArchive(await directories(found), { path: found.above }))
+      .pipe(Effect.mapError(({ message }) => blocked(message)))
+    return { ...found, directory: "bare" }
   })
 
 /** Removes a container with all that is in it, running or not. */
@@ -161,6 +179,8 @@ export const start = (
       Effect.sync(() => new Execs(client, container)),
       (execs) => Effect.sync(() => execs.close())
     )
-    const found = yield* Effect.flatMap(survey(client, plan, container), (found) => provide(execs, plan, found))
+    const found = yield* Effect.flatMap(survey(client, plan, container), (found) =>
+      provide(client, plan, container, found)
+    )
     return { found, engine: { alive: execs.alive, exec: execs.exec, restart: execs.restart } }
   })

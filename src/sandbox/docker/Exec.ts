@@ -10,7 +10,7 @@ import * as Frames from "./Frames.ts"
 
 const lost = (detail: string) => new SandboxError({ reason: "Lost", detail })
 
-/** What runs in one container, as the user of its image unless it is said otherwise. */
+/** What runs in one container. */
 export class Execs {
   private dead = false
   private readonly open = new Set<Duplex>()
@@ -29,7 +29,7 @@ export class Execs {
   }
 
   readonly exec = ({ argv, env, stdin, take, closed }: Request): Effect.Effect<Exchange, SandboxError> =>
-    this.begin(argv, env, stdin !== undefined, "").pipe(
+    this.begin(argv, env, stdin !== undefined).pipe(
       Effect.map(({ exec, stream }) => {
         this.open.add(stream)
         const read = Frames.reader(take)
@@ -41,22 +41,6 @@ export class Execs {
         })
         if (stdin instanceof Uint8Array) stream.end(stdin)
         return { write: (data) => written(stream, data) }
-      })
-    )
-
-  /** Runs a program to its end as a user of the container; its exit code and what it said. */
-  readonly run = (argv: ReadonlyArray<string>, user: string) =>
-    Effect.flatMap(this.begin(argv, {}, false, user), ({ exec, stream }) =>
-      Effect.async<{ readonly code: number; readonly said: string }>((resume) => {
-        let said = ""
-        const read = Frames.reader((data) => {
-          said = (said + Buffer.from(data).toString("utf8")).slice(0, 2000)
-        })
-        stream.on("data", (chunk) => read(chunk))
-        over(stream, () => {
-          drop(stream)
-          resume(Effect.map(this.codeOf(exec), (code) => ({ code, said })))
-        })
       })
     )
 
@@ -72,15 +56,14 @@ export class Execs {
       )
   )
 
-  private begin(argv: ReadonlyArray<string>, env: Request["env"], stdin: boolean, user: string) {
+  private begin(argv: ReadonlyArray<string>, env: Request["env"], stdin: boolean) {
     const started = async () => {
       const exec = await this.container.exec({
         Cmd: [...argv],
         Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
         AttachStdin: stdin,
         AttachStdout: true,
-        AttachStderr: true,
-        ...(user !== "" && { User: user })
+        AttachStderr: true
       })
       return { exec, stream: await exec.start({ hijack: true, stdin }) }
     }

@@ -5,15 +5,8 @@ import { type Client, drop, EngineError, toSandboxError } from "./Client.ts"
 import * as Credentials from "./Credentials.ts"
 import { jsonLines } from "./Frames.ts"
 
-/** What a container needs to know of its image. */
-export interface Image {
-  readonly name: string
-  /** Empty for root. */
-  readonly user: string
-}
-
-/** Gives an image that is on the engine's machine, pulling it first if need be. */
-export type Images = (name: string) => Effect.Effect<Image, SandboxError>
+/** Sees to it that an image is on the engine's machine, pulling it first if need be; gives its name there. */
+export type Images = (image: string) => Effect.Effect<string, SandboxError>
 
 /** A name as the engine's API wants it: without `docker://`, and never without a tag or a digest, which would mean all tags. */
 export const normalize = (image: string): string => {
@@ -58,6 +51,12 @@ const pullError = (image: string) => (error: EngineError) => {
   }
   return toSandboxError(`The image ${image} could not be pulled`, "StartFailed")(error)
 }
+
+const noName = (image: string) =>
+  new SandboxError({
+    reason: "ImageMissing",
+    detail: `${JSON.stringify(image.slice(0, 200))} is no name of a container image; allowed: names such as python:3.11-slim or registry.example.org/team/image:tag`
+  })
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
 
@@ -141,12 +140,12 @@ const pull = (client: Client, image: string): Effect.Effect<void, SandboxError> 
 /** The images of one engine. What is pulled goes on for others when the prompt that began it is interrupted. */
 export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const known = new Map<string, Deferred.Deferred<Image, SandboxError>>()
+    const known = new Map<string, Deferred.Deferred<string, SandboxError>>()
 
     const look = (name: string) =>
-      Effect.map(
+      Effect.as(
         client.call((docker) => docker.getImage(name).inspect()),
-        (found): Image => ({ name, user: found.Config?.User ?? "" })
+        name
       )
 
     const have = (name: string) =>
@@ -167,9 +166,10 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
     return (image) =>
       Effect.suspend(() => {
         const name = normalize(image)
+        if (/[^\w.:/@-]/.test(name)) return noName(image)
         const before = known.get(name)
         if (before !== undefined) return Deferred.await(before)
-        const found = Deferred.unsafeMake<Image, SandboxError>(FiberId.none)
+        const found = Deferred.unsafeMake<string, SandboxError>(FiberId.none)
         known.set(name, found)
         const work = Effect.onExit(have(name), (exit) => {
           // What may go better another time is tried again by whoever asks next.
