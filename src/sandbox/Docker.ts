@@ -53,9 +53,21 @@ const Info = Schema.Struct({
   MemTotal: Schema.optional(Schema.Number),
   MemoryLimit: Schema.optional(Schema.Boolean),
   PidsLimit: Schema.optional(Schema.Boolean),
-  CpuCfsQuota: Schema.optional(Schema.Boolean),
-  OSType: Schema.optional(Schema.String)
+  CpuCfsQuota: Schema.optional(Schema.Boolean)
 })
+
+const Version = Schema.Struct({
+  Components: Schema.optional(Schema.Array(Schema.Struct({ Name: Schema.optional(Schema.String) })))
+})
+
+const isPodman = (client: Client.Client) =>
+  client
+    .call((docker): Promise<unknown> => docker.version())
+    .pipe(
+      Effect.flatMap(Schema.decodeUnknown(Version)),
+      Effect.map(({ Components = [] }) => Components.some(({ Name }) => Name?.startsWith("Podman") === true)),
+      Effect.orElseSucceed(() => false)
+    )
 
 const gigabytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20) / 1024}g`
 
@@ -90,6 +102,8 @@ const limits = (client: Client.Client, options: Options): Effect.Effect<Dockerod
     const memory = options.memory ?? Math.min(usual.memory, MemTotal)
     const cpus = options.cpus ?? Math.min(usual.cpus, NCPU)
     return {
+      // Podman may take a restart for the end, and remove what it is about to start.
+      AutoRemove: !(yield* isPodman(client)),
       ...(info.MemoryLimit !== false && { Memory: memory, MemorySwap: memory }),
       ...(info.CpuCfsQuota !== false && { NanoCpus: Math.round(cpus * 1e9) }),
       ...(info.PidsLimit === false && { PidsLimit: 0 }),

@@ -5,6 +5,7 @@ import * as Account from "./modal/Account.ts"
 import * as Box from "./modal/Box.ts"
 import * as Images from "./modal/Images.ts"
 import * as Owner from "./Owner.ts"
+import * as Proc from "./Proc.ts"
 import * as Remote from "./Remote.ts"
 import { type Cleaned, type ContainerOptions, type SandboxError, Sandboxes, type SandboxService } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
@@ -15,6 +16,9 @@ const longestLife = 86_400
 
 /** Sandboxes terminated at the same time. */
 const terminations = 8
+
+/** Milliseconds for a layer that closes to look for what it may have left. */
+const lastLook = 20_000
 
 /** Characters of a tag at Modal. */
 const tagLimit = 63
@@ -124,16 +128,9 @@ export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, Sandbox
       const leave = () => {
         left = true
       }
+      // What may be left of a sandbox that was given up while it was made is still known by its tags.
       yield* Effect.addFinalizer(() =>
-        Effect.when(
-          Effect.option(
-            Effect.timeout(
-              terminateAll(account, { owner }, () => true),
-              "20 seconds"
-            )
-          ),
-          () => left
-        )
+        Effect.when(Proc.atMost(Effect.ignore(terminateAll(account, { owner }, () => true)), lastLook), () => left)
       )
       yield* Effect.forkScoped(
         Effect.catchAll(sweep(account), ({ message }) =>

@@ -36,9 +36,10 @@ export interface Engine {
   readonly restart: Effect.Effect<void>
 }
 
-// The shell's own words, such as that a command was killed, are none of the command's. `cat` lives on as long as something
-// that the command left holds its output, so that this does not die of a closed pipe.
-const wrapper = `call=$1; shift; { "$@" 2>&1; printf '\\036%s %s\\n' "$call" $?; } 2>/dev/null | cat`
+// The shell's own words, such as that a command was killed, are none of the command's. Input that it left is taken, for an
+// engine may break off an exchange whose other end goes away with something unread. The last `cat` lives on as long as
+// something that the command left holds its output, so that this does not die of a closed pipe.
+const wrapper = `call=$1 drain=$2; shift 2; { "$@" 2>&1; code=$?; $drain >/dev/null; printf '\\036%s %s\\n' "$call" $code; } 2>/dev/null | cat`
 
 /** Ends the processes $2, $3, … by signal $1, then shows who lives: the marked, those of the call, everyone. */
 const census = `
@@ -61,12 +62,12 @@ const killLimit = 8000
 /** Processes inside above which a time-out ends them all at once. */
 const crowd = 1000
 
-/** Starts a program; `unbegun` is called when it ends without having begun. */
+/** Starts a program; `unbegun` is called when it ends without having begun, with what was said instead. */
 const start = (
   engine: Engine,
   call: string,
   launch: Launch,
-  unbegun: () => void
+  unbegun: (said: Output.Output) => void
 ): Effect.Effect<Omit<Running, "kill">, SandboxError> =>
   Effect.gen(function* () {
     const marked = Deferred.unsafeMake<void>(FiberId.none)
@@ -81,13 +82,21 @@ const start = (
     const intake = Mark.intake(launch.output, () => Deferred.unsafeDone(marked, Effect.void))
     const output = Mark.ending(call, intake.take, finish)
     const exchange = yield* engine.exec({
-      argv: ["/bin/sh", "-c", wrapper, "sh", call, ...launch.argv([])],
+      argv: [
+        "/bin/sh",
+        "-c",
+        wrapper,
+        "sh",
+        call,
+        launch.stdin instanceof Uint8Array ? "cat" : ":",
+        ...launch.argv([])
+      ],
       env: { [Proc.marker]: `${call};` },
       stdin: launch.stdin,
       take: output.take,
       closed: (code) => {
         output.end()
-        if (intake.mark() === null) unbegun()
+        if (intake.mark() === null) unbegun(intake.value())
         finish(code)
       }
     })
@@ -123,7 +132,7 @@ const ask = (engine: Engine, script: string, args: ReadonlyArray<string>): Effec
 const ours = "the census itself"
 
 /** The text of one /proc/<pid>/stat among others: a name may hold anything, ends of lines too. */
-const stats = /^\d+ \([^]{0,64}?\) \S(?: -?\d+){19,}$/gm
+const stats = /^\d+ \([\s\S]{0,64}?\) \S(?: -?\d+){19,}$/gm
 
 /** Reads what `census` shows. */
 export const read = (text: string, call: string): ReadonlyArray<Proc.Process> => {
@@ -188,8 +197,9 @@ const kill = (engine: Engine, call: string, running: Pick<Running, "ended">): Ef
  */
 export const ground = (engine: Engine, end: Effect.Effect<void>): Ground => {
   let crowded = false
-  const unbegun = () => {
-    crowded = true
+  const unbegun = (said: Output.Output) => {
+    // Where nothing is said, its output was lost on the way: that goes better the next time.
+    crowded = Output.size(said) > 0
   }
   const clear = Effect.suspend(() => {
     if (!crowded) return Effect.void

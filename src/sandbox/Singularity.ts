@@ -81,10 +81,11 @@ interface Begun {
 }
 
 /** Starts an instance; an image file that turns out not to be mountable here is unpacked first. */
-const begin = (yard: Yard, image: string, number: number): Effect.Effect<Begun, SandboxError> =>
+const begin = (yard: Yard, spec: SandboxSpec, number: number): Effect.Effect<Begun, SandboxError> =>
   Effect.gen(function* () {
     const { mounts, options, base } = yard
-    const found = yield* yard.cache.image(image, mounts)
+    const { ramp = (start) => start } = options
+    const found = yield* yard.cache.image(spec.image, mounts)
     // Half started it could be found by nobody.
     const again = Effect.uninterruptible(
       Instance.start({
@@ -95,25 +96,33 @@ const begin = (yard: Yard, image: string, number: number): Effect.Effect<Begun, 
         network: options.network,
         memory: options.memory ?? memory,
         cpus: options.cpus,
-        means: yard.means
+        means: yard.means,
+        script: Inside.startscript(spec.cwd, found.directory || "/")
       })
     )
-    const first = yield* Effect.either(again)
+    const first = yield* Effect.either(ramp(again))
     if (Either.isRight(first)) return { again, directory: found.directory, started: first.right }
     if (!mounts || !/loop device|squashfs|squashfuse|\bfuse\b/i.test(first.left.detail)) return yield* first.left
     yard.mounts = false
-    return yield* begin(yard, image, number)
+    return yield* begin(yard, spec, number)
+  })
+
+/** The first look by a program of its own, where the instance has run none at its start. */
+const lookAgain = (started: Instance.Started, spec: SandboxSpec, directory: string) =>
+  Effect.gen(function* () {
+    const ended = yield* Program.run(started.argv(Inside.look(spec.cwd, directory || "/"), "/"), {
+      env: started.env,
+      millis: lookLimit
+    })
+    const survey = Inside.survey(ended.output)
+    return survey ?? (yield* Complaint.start(spec.image, ended.errors || "a shell inside gave no answer"))
   })
 
 /** The first look inside: what the session needs to know, and the working directory made. */
 const look = (yard: Yard, started: Instance.Started, spec: SandboxSpec, directory: string) =>
   Effect.gen(function* () {
-    const ended = yield* Program.run(started.argv(Inside.look(spec.cwd, directory || "/"), "/"), {
-      env: { ...started.env, ...Inside.marked("look") },
-      millis: lookLimit
-    })
-    const survey = Inside.survey(ended.output)
-    if (survey === undefined) return yield* Complaint.start(spec.image, ended.errors || "a shell inside gave no answer")
+    const printed = yield* started.printed((text) => Inside.survey(text) !== undefined)
+    const survey = Inside.survey(printed) ?? (yield* lookAgain(started, spec, directory))
     if (!yard.options.network && survey.devices.length > 0) {
       return yield* unavailable(
         `--network=off is not kept by Singularity sandboxes here (there is ${survey.devices.join(", ")} inside): run as root, allow user namespaces, or leave --network out.`
@@ -152,7 +161,7 @@ const opened = (
     yield* Effect.addFinalizer(() =>
       Proc.atMost(Effect.zipRight(end, Place.remove(join(yard.base, `${number}`))), releaseLimit)
     )
-    const { again, directory, started } = yield* begin(yard, spec.image, number)
+    const { again, directory, started } = yield* begin(yard, spec, number)
     current = started
     const survey = yield* look(yard, started, spec, directory)
     let used = false

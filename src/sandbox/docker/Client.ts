@@ -85,7 +85,10 @@ export const connection = (endpoint: Endpoint): Dockerode.DockerOptions | undefi
   const address = host.includes("://") ? host : `tcp://${host}`
   if (!URL.canParse(address)) return undefined
   const url = new URL(address)
-  const username = decodeURIComponent(url.username)
+  const username = Either.getOrElse(
+    Either.try(() => decodeURIComponent(url.username)),
+    () => url.username
+  )
   if (url.protocol === "ssh:") {
     return {
       protocol: "ssh",

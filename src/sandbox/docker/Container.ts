@@ -59,7 +59,6 @@ const settings = ({ name, image, labels, cwd, lifetime, host }: Plan): Dockerode
   // A check of the image's own would run in the midst of the session.
   Healthcheck: { Test: ["NONE"] },
   HostConfig: {
-    AutoRemove: true,
     Init: false,
     CapDrop: ["ALL"],
     CapAdd: capabilities,
