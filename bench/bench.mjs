@@ -5,6 +5,7 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { sandboxes } from "./sandboxes.mjs"
 
 const here = dirname(fileURLToPath(import.meta.url))
 const command = join(dirname(here), "bin", "batch-runner.js")
@@ -185,4 +186,5 @@ startUp()
 await harness()
 memory()
 toolCalls()
+await sandboxes()
 rmSync(folder, { recursive: true, force: true })

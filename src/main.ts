@@ -11,6 +11,7 @@ const signals = { SIGINT: 130, SIGTERM: 143 }
 
 const stop = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
 let signalled: keyof typeof signals | undefined
+let releasing = false
 
 const clean = Effect.flatMap(
   Effect.promise(() => import("./cli/Clean.ts")),
@@ -32,15 +33,20 @@ const program = Command.run(
   Effect.provide(NodeContext.layer)
 )
 
-/** The first signal lets the run put its files in order; the second only releases what it holds. */
+/** Milliseconds in which the second signal's release must be done: containers take a while. */
+const releaseLimit = 30_000
+
+/** The first signal lets the run put its files in order; the second only releases what it holds; the third does not even wait for that. */
 const runMain = makeRunMain(({ fiber, teardown }) => {
   const keepAlive = setInterval(() => {}, 2 ** 31 - 1)
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
       if (signalled !== undefined) {
         const code = signals[signalled]
+        if (releasing) return process.exit(code)
+        releasing = true
         // What the operating system holds up, such as a pipe that nobody writes to, must not hold us.
-        setTimeout(() => process.exit(code), 5000).unref()
+        setTimeout(() => process.exit(code), releaseLimit).unref()
         return fiber.unsafeInterruptAsFork(fiber.id())
       }
       signalled = signal
