@@ -79,7 +79,7 @@ interface Ended {
 
 const broke = (error: AttemptError): Ended => ({ ending: Ending.Broke({ error }), system: "" })
 
-/** The session in a sandbox of its own, which is gone when this ends. */
+/** The session in a sandbox of its own, which is given back when this ends. Its time begins when the sandbox is there. */
 const inSandbox = Effect.fnUntraced(function* (
   config: Settings,
   unit: Unit,
@@ -97,17 +97,17 @@ const inSandbox = Effect.fnUntraced(function* (
   const opened = Effect.scopedWith((scope) =>
     Effect.flatMap(Scope.extend(sandboxes.open(spec), scope), (sandbox) =>
       Effect.flatMap(Todo.make, (todos) =>
-        Effect.provide(
-          session(config, unit, prompt, offer, transcript, sandbox.cwd),
-          Context.make(Sandbox, sandbox).pipe(Context.add(Todo.Todos, todos))
+        limit.within(
+          Effect.provide(
+            session(config, unit, prompt, offer, transcript, sandbox.cwd),
+            Context.make(Sandbox, sandbox).pipe(Context.add(Todo.Todos, todos))
+          ),
+          () => broke(new SessionTimedOut({ seconds: limit.seconds }))
         )
       )
     )
   )
-  return yield* limit.within(
-    Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error))),
-    () => broke(new SessionTimedOut({ seconds: limit.seconds }))
-  )
+  return yield* Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error)))
 })
 
 const session = Effect.fnUntraced(function* (

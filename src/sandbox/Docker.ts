@@ -190,7 +190,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
           if (spec.image === "") return yield* noImage
           const trouble = Survey.unfit(spec.cwd)
           if (trouble !== undefined) return yield* unavailable(Survey.blocked(spec.cwd, trouble))
-          const image = yield* images(spec.image)
+          const image = yield* images.have(spec.image)
           const plan: Container.Plan = {
             name: `batch-runner-${owner}-${spec.id}-${opened++}`,
             image,
@@ -204,7 +204,8 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
             lifetime: options.lifetime,
             host
           }
-          const made = Effect.acquireRelease(Container.create(client, plan), (made) =>
+          const create = Effect.tapError(Container.create(client, plan), () => Effect.sync(() => images.forget(image)))
+          const made = Effect.acquireRelease(create, (made) =>
             Effect.catchAll(Container.remove(client, made), ({ message }) =>
               Effect.logWarning(
                 `the container ${plan.name} could not be removed: ${message}; \`batch-runner clean\` does it later`

@@ -18,7 +18,7 @@ const longestLife = 86_400
 const terminations = 8
 
 /** Milliseconds for a layer that closes to look for what it may have left. */
-const lastLook = 20_000
+const lastLook = 5000
 
 /** Characters of a tag at Modal. */
 const tagLimit = 63
@@ -122,6 +122,7 @@ export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, Sandbox
   Layer.scoped(
     Sandboxes,
     Effect.gen(function* () {
+      const { ramp = (start) => start } = options
       const account = yield* Account.open
       const owner = `${Owner.here()}-${layers++}`
       let left = false
@@ -150,7 +151,7 @@ export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, Sandbox
             params: paramsOf(options, { run: options.run, owner, machine: Owner.machine(), prompt: spec.id }),
             cwd: spec.cwd
           }
-          const box = yield* Box.open(account, plan, leave)
+          const box = yield* ramp(Box.open(account, plan, leave))
           const { found, execs } = box
           const service = yield* Session.make({
             cwd: found.cwd,

@@ -5,8 +5,12 @@ import { type Client, drop, EngineError, toSandboxError } from "./Client.ts"
 import * as Credentials from "./Credentials.ts"
 import { jsonLines } from "./Frames.ts"
 
-/** Sees to it that an image is on the engine's machine, pulling it first if need be; gives its name there. */
-export type Images = (image: string) => Effect.Effect<string, SandboxError>
+export interface Images {
+  /** Sees to it that an image is on the engine's machine, pulling it first if need be; gives its name there. */
+  readonly have: (image: string) => Effect.Effect<string, SandboxError>
+  /** Looks for it anew the next time: others may have removed it. */
+  readonly forget: (name: string) => void
+}
 
 /** A name as the engine's API wants it: without `docker://`, and never without a tag or a digest, which would mean all tags. */
 export const normalize = (image: string): string => {
@@ -148,7 +152,7 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
         name
       )
 
-    const have = (name: string) =>
+    const find = (name: string) =>
       look(name).pipe(
         Effect.catchIf(
           ({ status }) => status === 404,
@@ -163,7 +167,7 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
         )
       )
 
-    return (image) =>
+    const have = (image: string) =>
       Effect.suspend(() => {
         const name = normalize(image)
         if (/[^\w.:/@-]/.test(name)) return noName(image)
@@ -171,7 +175,7 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
         if (before !== undefined) return Deferred.await(before)
         const found = Deferred.unsafeMake<string, SandboxError>(FiberId.none)
         known.set(name, found)
-        const work = Effect.onExit(have(name), (exit) => {
+        const work = Effect.onExit(find(name), (exit) => {
           // What may go better another time is tried again by whoever asks next.
           const final =
             Exit.isSuccess(exit) || Option.exists(Cause.failureOption(exit.cause), (error) => !error.transient)
@@ -180,4 +184,5 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
         })
         return Effect.zipRight(Effect.forkIn(Effect.exit(work), scope), Deferred.await(found))
       })
+    return { have, forget: (name) => void known.delete(name) }
   })

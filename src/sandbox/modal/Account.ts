@@ -1,4 +1,5 @@
 /** The account at Modal as effects: its key, the app that holds all sandboxes, and what a failed call means. */
+import { setMaxListeners } from "node:events"
 import { existsSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
@@ -47,7 +48,8 @@ export const wait = <A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect
 
 /** Calls Modal; fails when that takes longer than `seconds`, a minute by default. */
 export const call = <A>(run: () => Promise<A>, seconds = 60): Effect.Effect<A, ModalError> =>
-  Effect.timeoutFail(wait(run), {
+  // Nothing may wait longer, also where interruption is held off.
+  Effect.timeoutFail(Effect.interruptible(wait(run)), {
     duration: Duration.seconds(seconds),
     onTimeout: () =>
       new ModalError({ status: status.deadline, kind: "", message: `Modal did not answer within ${seconds} seconds` })
@@ -125,6 +127,8 @@ const clientOf = (note: (request: unknown, response: unknown) => void) =>
     const run = Runtime.runFork(yield* Effect.runtime())
     const log = (message: string) => void run(Effect.logDebug(`modal: ${message}`))
     const closing = new AbortController()
+    // Each call that waits listens to it.
+    setMaxListeners(0, closing.signal)
     const params: ModalClientParams = {
       // The SDK would print to the streams that are ours.
       logger: { debug: () => {}, info: () => {}, warn: log, error: log },

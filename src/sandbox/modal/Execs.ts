@@ -108,6 +108,9 @@ export const make = (sandbox: Sandbox): Effect.Effect<Execs, never, Scope.Scope>
         closed(code ?? 137)
       })
 
+    // A command is begun where interruption is held off; what watches it must end with the sandbox.
+    const watch = (effect: Effect.Effect<void>) => Effect.forkIn(Effect.interruptible(effect), scope)
+
     const exchange = (process: Process, stdin: Request["stdin"]): Effect.Effect<Exchange> =>
       Effect.gen(function* () {
         const writer = process.stdin.getWriter()
@@ -126,7 +129,7 @@ export const make = (sandbox: Sandbox): Effect.Effect<Execs, never, Scope.Scope>
           )
         if (stdin !== "open") {
           const all = put(stdin ?? new Uint8Array(0))
-          yield* Effect.forkIn(Effect.zipRight(all, Effect.ignore(wait(() => writer.close()))), scope)
+          yield* watch(Effect.zipRight(all, Effect.ignore(wait(() => writer.close()))))
         }
         return {
           // A program that does not read holds a message up; it is on its way all the same.
@@ -141,10 +144,7 @@ export const make = (sandbox: Sandbox): Effect.Effect<Execs, never, Scope.Scope>
         const closed = Deferred.unsafeMake<void>(FiberId.none)
         const done = () => Deferred.unsafeDone(closed, Effect.void)
         yield* exchange(process, stdin)
-        yield* Effect.forkIn(
-          read(process, (data) => said.push(data), done),
-          scope
-        )
+        yield* watch(read(process, (data) => said.push(data), done))
         yield* Deferred.await(closed)
         return Buffer.concat(said).toString("utf8")
       }).pipe(
@@ -169,7 +169,7 @@ export const make = (sandbox: Sandbox): Effect.Effect<Execs, never, Scope.Scope>
         const argv = yield* fitting(request.argv)
         const process = yield* begin({ argv, env: request.env })
         const result = yield* exchange(process, request.stdin)
-        yield* Effect.forkIn(read(process, request.take, request.closed), scope)
+        yield* watch(read(process, request.take, request.closed))
         return result
       })
 

@@ -72,6 +72,7 @@ export const make = (account: Account): Effect.Effect<Images, never, Scope.Scope
             if (Exit.isFailure(exit) && !lasting(exit)) known.delete(name)
             return Deferred.done(built, exit)
           }),
+          Effect.interruptible,
           Effect.forkIn(scope),
           Effect.zipRight(Deferred.await(built))
         )

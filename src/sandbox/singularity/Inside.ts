@@ -1,5 +1,5 @@
 /** Scripts that run inside an instance: what every program is wrapped in, and the first look at what the image offers. */
-import * as Proc from "../Proc.ts"
+import * as Shell from "../Shell.ts"
 
 /** Limits of the system on each process, where the program cannot use control groups. */
 export interface Rlimits {
@@ -58,7 +58,7 @@ printf 'shell %s\\n' "$s"
 for h in /root /home/agent /tmp/agent /tmp; do { [ -d $h ] || mkdir -p $h; } 2>/dev/null && [ -w $h ] && [ -x $h ] && break; done
 printf 'home %s\\n' "$h"
 while read -r l; do case $l in *:*) l=\${l%%:*}; [ "$l" = lo ] || printf 'device %s\\n' "$l";; esac; done < /proc/net/dev
-case $1 in '') c=$2;; '~') c=$h;; '~/'*) c=$h/\${1#??};; /*) c=$1;; *) c=$2/$1;; esac
+case $1 in '') c=$2;; '~') c=$h;; '~/'*) c=$h/\${1#??};; /*) c=$1;; *) c=\${2%/}/$1;; esac
 [ -d "$c" ] || m=$(LC_ALL=C mkdir -p -- "$c" 2>&1)
 if cd -- "$c" 2>/dev/null; then printf 'cwd %s\\n' "$(pwd)"; exit 0; fi
 p=$c
@@ -68,6 +68,10 @@ if [ -d "$p" ]; then printf 'blocked %s\\n' "\${m:-$c cannot be entered}"; else 
 
 /** Arguments of the first look: makes `cwd`, relative to `from`, where it is absent. */
 export const look = (cwd: string, from: string): ReadonlyArray<string> => ["/bin/sh", "-c", script, "sh", cwd, from]
+
+/** The first look as a script that an instance runs at its start, in place of the image's own. */
+export const startscript = (cwd: string, from: string): string =>
+  `#!/bin/sh\nset -- ${Shell.quote(cwd)} ${Shell.quote(from)}\n${script}`
 
 /** Reads what the first look printed; undefined when it did not come to its end. */
 export const survey = (printed: string): Survey | undefined => {
@@ -82,8 +86,8 @@ export const survey = (printed: string): Survey | undefined => {
 }
 
 /** The script by which a shell takes over a program whose arguments are too many for the container program to carry. */
-export const taken = (inside: ReadonlyArray<string>, quote: (word: string) => string, fd: number): string =>
-  `exec ${inside.map(quote).join(" ")} ${fd}<&-\n`
+export const taken = (inside: ReadonlyArray<string>, fd: number): string =>
+  `exec ${inside.map(Shell.quote).join(" ")} ${fd}<&-\n`
 
 /** Environment of the container program itself as it starts a program inside, which inherits it. */
 export const environment = (config: string, tmp: string): Record<string, string> => ({
@@ -93,6 +97,3 @@ export const environment = (config: string, tmp: string): Record<string, string>
   SINGULARITY_TMPDIR: tmp,
   HOME: "/"
 })
-
-/** The variable that marks calls, for what is run before there is a session. */
-export const marked = (call: string): Record<string, string> => ({ [Proc.marker]: call })

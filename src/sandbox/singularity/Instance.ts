@@ -8,11 +8,11 @@ import * as Place from "../Place.ts"
 import * as Proc from "../Proc.ts"
 import { SandboxError } from "../Sandbox.ts"
 import type { Ground } from "../Session.ts"
-import * as Shell from "../Shell.ts"
 import * as Complaint from "./Complaint.ts"
 import * as Inside from "./Inside.ts"
 import * as Members from "./Members.ts"
 import * as Program from "./Program.ts"
+import * as StartScript from "./StartScript.ts"
 
 /** What works on this machine, as the starts so far have shown. */
 export interface Means {
@@ -35,6 +35,8 @@ export interface Options {
   readonly memory: number
   readonly cpus: number | undefined
   readonly means: Means
+  /** Run inside at its start, where that is possible. */
+  readonly script: string
 }
 
 /** Processes of one sandbox at most. */
@@ -54,16 +56,18 @@ const isRoot = () => process.geteuid?.() === 0
 const rights = (): ReadonlyArray<string> =>
   isRoot() ? ["--no-privs", "--add-caps", capabilities.map((name) => `CAP_${name}`).join(",")] : ["--userns"]
 
-// Root inside is root of the machine where there is no user namespace: its settings must not be within reach.
-const guarded = (): ReadonlyArray<string> => {
-  const paths = ["sys", "irq", "bus", "fs", "sysrq-trigger"].map((name) => `/proc/${name}`)
-  return isRoot() ? ["--bind", paths.flatMap((path) => (existsSync(path) ? [`${path}:${path}:ro`] : [])).join(",")] : []
+// Root inside is root of the machine where there is no user namespace: its settings must not be within reach. /dev/full is
+// missing from the devices that the program itself provides.
+const bound = (): ReadonlyArray<string> => {
+  const guarded = isRoot() ? ["sys", "irq", "bus", "fs", "sysrq-trigger"].map((name) => `/proc/${name}`) : []
+  const binds = [...guarded.map((path) => [path, ":ro"]), ["/dev/full", ""]]
+  return binds.flatMap(([path = "", mode]) => (existsSync(path) ? ["--bind", `${path}:${path}${mode}`] : []))
 }
 
 const starting = ({ program, image, name, place, network, memory, cpus, means }: Options): ReadonlyArray<string> => [
   ...[program, "--quiet", "instance", "start", "--containall", "--cleanenv", "--no-home"],
   ...["--no-mount", "bind-paths,hostfs,sys,tmp", "--uts", "--hostname", "sandbox"],
-  ...["--pid-file", join(place, "pid"), ...rights(), ...guarded()],
+  ...["--pid-file", join(place, "pid"), ...rights(), ...bound()],
   ...(network ? [] : ["--net", "--network", "none"]),
   ...(means.overlay ? ["--overlay", join(place, "overlay")] : ["--writable-tmpfs"]),
   ...(means.groups ? ["--memory", `${memory}`, "--pids-limit", `${processes}`] : []),
@@ -136,6 +140,8 @@ const begin = (options: Options): Effect.Effect<number, SandboxError> =>
 
 /** A started instance. */
 export interface Started {
+  /** What the start's script printed, when `enough` held of it; empty where none ran in time. */
+  readonly printed: (enough: (text: string) => boolean) => Effect.Effect<string>
   /** Arguments that run a program inside, with this home. */
   readonly argv: (inside: ReadonlyArray<string>, home: string) => ReadonlyArray<string>
   /** The container program's own environment. */
@@ -154,7 +160,7 @@ const grounded = (space: Host.Space, pipes: Fifo.Pool): Ground => {
     launch: (call, launch) => {
       const inside = launch.argv([])
       if (inside.reduce((sum, word) => sum + Buffer.byteLength(word), 0) <= carried) return ground.launch(call, launch)
-      const script = Buffer.from(Inside.taken(inside, Shell.quote, 3))
+      const script = Buffer.from(Inside.taken(inside, 3))
       return Effect.acquireUseRelease(
         pipes.holding(script),
         (fd) =>
@@ -173,6 +179,7 @@ export const start = (options: Options): Effect.Effect<Started, SandboxError> =>
   Effect.gen(function* () {
     const { name, place, program, memory, means } = options
     yield* Place.make(place, ["config", "tmp", "overlay"])
+    yield* StartScript.lay(place, options.script)
     const first = yield* begin(options)
     const space = Proc.pidNamespace(first)
     const keeper = Proc.stat(first)?.parent ?? 0
@@ -192,6 +199,10 @@ export const start = (options: Options): Effect.Effect<Started, SandboxError> =>
       argv,
       env,
       end,
+      printed: (enough) =>
+        means.overlay && StartScript.runs(options.image.path)
+          ? StartScript.printed(join(place, "config"), name, enough)
+          : Effect.succeed(""),
       ground: (home, pipes) =>
         grounded(
           {
