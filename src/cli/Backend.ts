@@ -10,6 +10,7 @@ import * as Modal from "../sandbox/Modal.ts"
 import { type ContainerOptions, type SandboxError, Sandboxes } from "../sandbox/Sandbox.ts"
 import * as Singularity from "../sandbox/Singularity.ts"
 import * as Startup from "../sandbox/Startup.ts"
+import * as Trace from "../sandbox/Trace.ts"
 import { UsageError } from "./UsageError.ts"
 
 type Source = Layer.Layer<Sandboxes, SandboxError>
@@ -70,6 +71,16 @@ const sourceOf = (config: Settings, folder: string, dataset: DatasetService): So
   }
 }
 
+/** What killed runs left in engines that this run may have no use for. */
+const leftovers = Effect.all(
+  [
+    Trace.follow("docker", Docker.clean),
+    Trace.follow("singularity", Singularity.clean),
+    Trace.follow("modal", Modal.clean)
+  ],
+  { concurrency: "unbounded", mode: "either" }
+)
+
 /** The sandboxes of the run whose files lie in `folder`. */
 export const layer = (config: Settings, folder: string): Layer.Layer<Sandboxes, SandboxError | UsageError, Dataset> =>
   Layer.unwrapEffect(
@@ -80,7 +91,10 @@ export const layer = (config: Settings, folder: string): Layer.Layer<Sandboxes, 
       return Effect.succeed(
         Layer.scoped(
           Sandboxes,
-          Effect.flatMap(Sandboxes, (sandboxes) => Startup.behind(sandboxes, most))
+          Effect.zipRight(
+            Startup.sweep(leftovers),
+            Effect.flatMap(Sandboxes, (sandboxes) => Startup.behind(sandboxes, most))
+          )
         ).pipe(Layer.provide(sourceOf(config, folder, dataset)))
       )
     })

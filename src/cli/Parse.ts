@@ -1,87 +1,32 @@
 /** What was typed, as the configuration of a run: every value checked, the first wrong one named. */
 import { existsSync, readFileSync } from "node:fs"
-import { Either, Option, ParseResult, Redacted, Schema } from "effect"
+import { Either, ParseResult, Redacted, Schema } from "effect"
 import { isLoopback } from "../model/Transport.ts"
 import * as RunConfig from "../RunConfig.ts"
 import { UsageError } from "./UsageError.ts"
+import {
+  amount,
+  bad,
+  choice,
+  count,
+  filled,
+  list,
+  notEmpty,
+  on,
+  type Read,
+  required,
+  type Typed,
+  text,
+  whole
+} from "./Values.ts"
 
 const { defaults } = RunConfig
-
-/** Values by option name; switches are booleans. */
-export type Typed = Readonly<Record<string, Option.Option<string> | boolean>>
 
 /** A run that can be started as far as its command line tells. */
 export interface Request {
   readonly config: RunConfig.Settings
   readonly apiKey: Redacted.Redacted | undefined
 }
-
-const bad = (name: string, given: string, allowed: string): UsageError =>
-  new UsageError({
-    detail: `--${name}: given ${JSON.stringify(given.length > 300 ? `${given.slice(0, 300)}…` : given)}, allowed: ${allowed}`
-  })
-
-/** The value of one option, `fallback` where it was not given. */
-type Read<A> = Either.Either<A, UsageError>
-
-const text = (typed: Typed, name: string): string | undefined => {
-  const value = typed[name]
-  return typeof value === "object" ? Option.getOrUndefined(value) : undefined
-}
-
-const filled = (typed: Typed, name: string): string | undefined => text(typed, name)?.trim() || undefined
-
-const on = (typed: Typed, name: string): boolean => typed[name] === true
-
-/** An empty value is more likely a variable that is not set than a wish for the default, which may cost money. */
-const notEmpty = (typed: Typed, name: string, fallback: string, allowed: string): Read<string> =>
-  text(typed, name)?.trim() === ""
-    ? Either.left(bad(name, "", `${allowed}; or leave it out for ${fallback}`))
-    : Either.right(filled(typed, name) ?? fallback)
-
-const required = (typed: Typed, name: string, what: string): Read<string> => {
-  const value = filled(typed, name)
-  return value === undefined
-    ? Either.left(new UsageError({ detail: `--${name} is required: ${what}` }))
-    : Either.right(value)
-}
-
-const whole = <F>(
-  typed: Typed,
-  name: string,
-  fallback: F,
-  least = Number.MIN_SAFE_INTEGER,
-  most = Number.MAX_SAFE_INTEGER
-): Read<number | F> => {
-  const value = text(typed, name)?.trim()
-  if (value === undefined) return Either.right(fallback)
-  const number = Number(value)
-  if (/^[+-]?\d+$/.test(value) && number >= least && number <= most) return Either.right(number)
-  const from = least > Number.MIN_SAFE_INTEGER ? ` of at least ${least}` : ""
-  const to = most < Number.MAX_SAFE_INTEGER ? ` and at most ${most}` : ""
-  return Either.left(bad(name, value, `a whole number${from}${to}`))
-}
-
-const count = <F>(typed: Typed, name: string, fallback: F, most?: number): Read<number | F> =>
-  whole(typed, name, fallback, 1, most)
-
-const choice = <A extends string, F>(
-  typed: Typed,
-  name: string,
-  literals: { readonly literals: ReadonlyArray<A> },
-  fallback: F
-): Read<A | F> => {
-  const value = text(typed, name)?.trim()
-  if (value === undefined) return Either.right(fallback)
-  const found = literals.literals.find((literal) => literal === value.toLowerCase())
-  return found === undefined ? Either.left(bad(name, value, literals.literals.join(", "))) : Either.right(found)
-}
-
-const list = (typed: Typed, name: string): ReadonlyArray<string> =>
-  (text(typed, name) ?? "")
-    .split(",")
-    .map((part) => part.trim())
-    .filter((part) => part !== "")
 
 const runName = (typed: Typed): Read<string> =>
   Either.filterOrLeft(
@@ -120,28 +65,6 @@ const cpus = (typed: Typed): Read<number | null> => {
   return allowed
     ? Either.right(Number(value))
     : Either.left(bad("cpus", value, "a number of processors, such as 2 or 0.5"))
-}
-
-const units = new Map([
-  ["", 0],
-  ["b", 0],
-  ["k", 10],
-  ["m", 20],
-  ["g", 30],
-  ["t", 40]
-])
-
-/** The least memory in which a shell runs. */
-const leastMemory = 16 * 2 ** 20
-
-const memory = (typed: Typed): Read<number | null> => {
-  const value = text(typed, "memory")?.trim()
-  if (value === undefined) return Either.right(defaults.memory)
-  const [, number = "", unit = ""] = /^(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?$/i.exec(value) ?? []
-  const bytes = Math.round(Number(number) * 2 ** (units.get(unit.toLowerCase()) ?? 0))
-  return number !== "" && bytes >= leastMemory && Number.isSafeInteger(bytes)
-    ? Either.right(bytes)
-    : Either.left(bad("memory", value, "an amount of at least 16m, such as 512m or 2g"))
 }
 
 const decodePrefill = Schema.decodeUnknownEither(Schema.Array(RunConfig.PrefillMessage))
@@ -247,7 +170,7 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       cwd: filled(typed, "cwd") ?? defaults.cwd,
       network: yield* network(typed),
       cpus: yield* cpus(typed),
-      memory: yield* memory(typed),
+      memory: yield* amount(typed, "memory", defaults.memory),
       max_sandboxes: yield* count(typed, "max_sandboxes", defaults.max_sandboxes),
       sandbox_starts: yield* count(typed, "sandbox_starts", defaults.sandbox_starts, 1000),
       samples_per_prompt: yield* count(

@@ -24,7 +24,7 @@ export interface Launch {
   readonly stdin: Uint8Array | "open" | undefined
 }
 
-export interface Child extends Omit<Running, "kill"> {
+export interface Child extends Omit<Running, "kill" | "lost"> {
   readonly pid: number
   /** Clock ticks from the machine's start to its own; 0 where unknown. */
   readonly started: number

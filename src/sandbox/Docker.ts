@@ -9,7 +9,9 @@ import * as Owner from "./Owner.ts"
 import * as Remote from "./Remote.ts"
 import { type Cleaned, type ContainerOptions, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
+import * as Startup from "./Startup.ts"
 import * as Survey from "./Survey.ts"
+import * as Trace from "./Trace.ts"
 
 export interface Options extends ContainerOptions {
   /** Address of the engine; by default what the environment, Docker's contexts or the usual sockets say. */
@@ -164,10 +166,11 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
     Effect.gen(function* () {
       const client = yield* connect(options.host)
       const host = yield* limits(client, options)
+      yield* Trace.leave("docker")
+      yield* Startup.sweep(removeAll(client, undefined))
       // What an interruption left half made is still known by its label.
       const owner = `${Owner.here()}-${layers++}`
       yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(removeAll(client, owner), "30 seconds")))
-      yield* Effect.forkScoped(Effect.ignore(removeAll(client, undefined)))
       const images = yield* Images.make(client)
       const { ramp = (start) => start } = options
       let opened = 0

@@ -69,7 +69,7 @@ export const ground = (space: Space, pipes: Fifo.Pool): Ground => ({
         cwd: space.host,
         fds: space.fds
       }),
-      (child): Running => ({ ...child, kill: kill(space, call, child) })
+      (child): Running => ({ ...child, lost: () => false, kill: kill(space, call, child) })
     ),
   end: space.end
 })

@@ -12,6 +12,7 @@ import * as Place from "./Place.ts"
 import * as Plain from "./Plain.ts"
 import { type Cleaned, SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
+import * as Startup from "./Startup.ts"
 import * as System from "./System.ts"
 
 export interface Options {
@@ -183,8 +184,8 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       const root = options.root ?? tmpdir()
       yield* makeRoot(root)
       const base = Place.base(root)
+      yield* Startup.sweep(Place.removeAbandoned(root))
       yield* Effect.addFinalizer(() => (existsSync(base) ? Place.remove(base) : Effect.void))
-      yield* Effect.forkScoped(Effect.timeoutOption(Place.removeAbandoned(root), "1 minute"))
       const shared: Shared = {
         options,
         base,

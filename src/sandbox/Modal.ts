@@ -1,6 +1,6 @@
 /** Sandboxes at Modal, a service that runs containers: one for each prompt, billed to the user's account there. */
 import { Effect, Layer } from "effect"
-import type { SandboxCreateParams } from "modal"
+import type { Sandbox, SandboxCreateParams } from "modal"
 import * as Account from "./modal/Account.ts"
 import * as Box from "./modal/Box.ts"
 import * as Images from "./modal/Images.ts"
@@ -9,6 +9,7 @@ import * as Proc from "./Proc.ts"
 import * as Remote from "./Remote.ts"
 import { type Cleaned, type ContainerOptions, type SandboxError, Sandboxes, type SandboxService } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
+import * as Startup from "./Startup.ts"
 import * as Survey from "./Survey.ts"
 
 /** Seconds that Modal lets a sandbox live at most. */
@@ -18,7 +19,7 @@ const longestLife = 86_400
 const terminations = 8
 
 /** Milliseconds for a layer that closes to look for what it may have left. */
-const lastLook = 5000
+const lastLook = 10_000
 
 /** Characters of a tag at Modal. */
 const tagLimit = 63
@@ -34,36 +35,35 @@ const all = async <A>(list: AsyncIterable<A>): Promise<ReadonlyArray<A>> => {
   return found
 }
 
-/** Terminates the sandboxes with these tags for which `wanted` holds; gives how many. */
+/** Terminates the sandboxes with these tags, and, where `wanted` is given, an owner for which it holds; gives how many. */
 const terminateAll = (
   { client, app }: Account.Account,
   tags: Readonly<Record<string, string>>,
-  wanted: (owner: string) => boolean
+  wanted?: (owner: string) => boolean
 ): Effect.Effect<number, Account.ModalError> =>
   Effect.gen(function* () {
     const listed = yield* Account.call(() => all(client.sandboxes.list({ appId: app.appId, tags: tagged(tags) })))
+    const end = (sandbox: Sandbox) =>
+      Effect.gen(function* () {
+        if (wanted !== undefined && !wanted((yield* Account.call(() => sandbox.getTags())).owner ?? "")) return false
+        yield* Account.call(() => sandbox.terminate())
+        return true
+      })
     const ended = yield* Effect.forEach(
       listed,
       (sandbox) =>
-        Effect.gen(function* () {
-          const { owner = "" } = yield* Account.call(() => sandbox.getTags())
-          if (!wanted(owner)) return false
-          yield* Account.call(() => sandbox.terminate())
-          return true
-        }).pipe(
-          Effect.orElseSucceed(() => false),
-          Effect.ensuring(Effect.sync(() => sandbox.detach()))
+        Effect.ensuring(
+          Effect.orElseSucceed(end(sandbox), () => false),
+          Effect.sync(() => sandbox.detach())
         ),
       { concurrency: terminations }
     )
     return ended.filter(Boolean).length
   })
 
-/** Terminates what runners left that are dead for certain; where the machine has no name, none is. */
-const sweep = (account: Account.Account): Effect.Effect<number, Account.ModalError> => {
-  const machine = Owner.machine()
-  return machine === "" ? Effect.succeed(0) : terminateAll(account, { machine }, Owner.isDead)
-}
+/** Terminates what runners left that are dead for certain. */
+const sweep = (account: Account.Account): Effect.Effect<number, Account.ModalError> =>
+  terminateAll(account, { machine: Owner.machine() }, Owner.isDead)
 
 const counted = (count: number): Cleaned => (count === 0 ? [] : [`${count} Modal sandbox${count === 1 ? "" : "es"}`])
 
@@ -125,19 +125,20 @@ export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, Sandbox
       const { ramp = (start) => start } = options
       const account = yield* Account.open
       const owner = `${Owner.here()}-${layers++}`
-      let left = false
-      const leave = () => {
-        left = true
+      let open = 0
+      const books: Box.Books = {
+        begun: () => {
+          open++
+        },
+        gone: () => {
+          open--
+        }
       }
-      // What may be left of a sandbox that was given up while it was made is still known by its tags.
+      // What was given up while it was made, or while it was released, is still known by its tags.
       yield* Effect.addFinalizer(() =>
-        Effect.when(Proc.atMost(Effect.ignore(terminateAll(account, { owner }, () => true)), lastLook), () => left)
+        Effect.when(Proc.atMost(Effect.ignore(terminateAll(account, { owner })), lastLook), () => open > 0)
       )
-      yield* Effect.forkScoped(
-        Effect.catchAll(sweep(account), ({ message }) =>
-          Effect.logDebug(`what dead runs left at Modal could not be looked for: ${message}`)
-        )
-      )
+      yield* Startup.sweep(sweep(account))
       const images = yield* Images.make(account)
 
       return {
@@ -151,7 +152,7 @@ export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, Sandbox
             params: paramsOf(options, { run: options.run, owner, machine: Owner.machine(), prompt: spec.id }),
             cwd: spec.cwd
           }
-          const box = yield* ramp(Box.open(account, plan, leave))
+          const box = yield* ramp(Box.open(account, plan, books))
           const { found, execs } = box
           const service = yield* Session.make({
             cwd: found.cwd,

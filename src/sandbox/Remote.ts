@@ -17,8 +17,8 @@ export interface Request {
   readonly stdin: Uint8Array | "open" | undefined
   /** Called with what it prints on standard output. */
   readonly take: (data: Uint8Array) => void
-  /** Called once, with its exit code, when its output is closed. */
-  readonly closed: (exitCode: number) => void
+  /** Called once, with its exit code, when its output is closed; undefined when the engine cannot tell. */
+  readonly closed: (exitCode: number | undefined) => void
 }
 
 /** What the engine gives in return. */
@@ -56,6 +56,9 @@ exec cat /proc/[0-9]*/stat 2>/dev/null
 /** Milliseconds for a script of ours that tells or ends processes. */
 const censusLimit = 10_000
 
+/** Exit code of what SIGKILL ended. */
+const killed = 137
+
 /** Milliseconds in which a call must be ended before everything inside is. */
 const killLimit = 8000
 
@@ -73,6 +76,7 @@ const start = (
     const marked = Deferred.unsafeMake<void>(FiberId.none)
     const ended = Deferred.unsafeMake<number>(FiberId.none)
     let exit: number | null = null
+    let unknown = false
     const finish = (code: number) => {
       if (exit !== null) return
       exit = code
@@ -97,7 +101,8 @@ const start = (
       closed: (code) => {
         output.end()
         if (intake.mark() === null) unbegun(intake.value())
-        finish(code)
+        unknown = exit === null && code === undefined
+        finish(code ?? killed)
       }
     })
     return {
@@ -105,6 +110,7 @@ const start = (
       marked: Deferred.await(marked),
       exitCode: () => exit,
       ended: Deferred.await(ended),
+      lost: () => unknown,
       output: intake.value,
       write: exchange.write
     }
@@ -138,9 +144,9 @@ const stats = /^\d+ \([\s\S]{0,64}?\) \S(?: -?\d+){19,}$/gm
 export const read = (text: string, call: string): ReadonlyArray<Proc.Process> => {
   const [heading = "", ...lines] = text.slice(text.indexOf("\x1e") + 1).split("\n")
   const pidOf = (line: string) => Number(/^\/proc\/(\d+)\/environ$/.exec(line)?.[1] ?? 0)
-  const [any, all] = [lines.indexOf("any"), lines.indexOf("all")]
-  const mine = new Set(lines.slice(0, any).map(pidOf))
-  const marked = new Set(lines.slice(any + 1, all).map(pidOf))
+  const [own, all] = [lines.indexOf("any"), lines.indexOf("all")]
+  const mine = new Set(lines.slice(0, own).map(pidOf))
+  const marked = new Set(lines.slice(own + 1, all).map(pidOf))
   const owner = (pid: number) =>
     pid === Number(heading) ? ours : mine.has(pid) ? call : marked.has(pid) ? "another call" : undefined
   const rest = lines.slice(all + 1).join("\n")

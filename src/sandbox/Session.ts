@@ -25,6 +25,8 @@ export interface Running {
   readonly exitCode: () => number | null
   /** Waits until it has ended and its output has been read, as far as no descendant holds the pipe open. */
   readonly ended: Effect.Effect<number>
+  /** Whether its end is unknown: the sandbox, or the way there, went away meanwhile. */
+  readonly lost: () => boolean
   /** Output after the mark; before one came, what was printed instead. */
   readonly output: () => Output.Output
   /** False when its standard input is closed. */
@@ -123,6 +125,7 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
               })
             )
             if (code._tag === "TimedOut") yield* running.kill
+            else if (running.lost()) return yield* lost("The sandbox went away while a command ran in it.")
             return { ...code, mark: running.mark(), output: running.output() }
           }),
         stop

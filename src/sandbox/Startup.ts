@@ -1,8 +1,8 @@
 /**
  * How sandboxes are started and released: at a steady pace, tried again when bad luck stopped them, so many at once, and
- * cleared away while the next prompt begins.
+ * cleared away while the next prompt begins, as is what dead runs left while a run works.
  */
-import { Clock, type Context, Effect, ExecutionStrategy, Exit, Scope } from "effect"
+import { Clock, type Context, Effect, ExecutionStrategy, Exit, Fiber, Scope } from "effect"
 import * as Proc from "./Proc.ts"
 import {
   type ContainerOptions,
@@ -82,3 +82,14 @@ export const behind = (sandboxes: Service, most: number): Effect.Effect<Service,
         )
     }
   })
+
+/** Milliseconds that a run waits at its end for what it began to clear away at its start. */
+const sweepLimit = 20_000
+
+/** Clears away what dead runs left while this one works. A run that is over sooner does not break that off. */
+export const sweep = (clean: Effect.Effect<unknown, unknown>): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.flatMap(Effect.forkDaemon(Effect.ignore(clean)), (cleaning) =>
+    Effect.addFinalizer(() =>
+      Effect.zipRight(Proc.atMost(Fiber.await(cleaning), sweepLimit), Fiber.interruptFork(cleaning))
+    )
+  )

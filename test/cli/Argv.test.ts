@@ -99,7 +99,7 @@ describe("What is no option", () => {
 
 it("Every option of the contract is known, or told to be planned.", () => {
   const contract =
-    "dataset_file batch_size run_name distribution model base_url api_key max_turns num_workers resume verbose max_samples max_tokens providers_allowed providers_ignored providers_order provider_sort reasoning_effort reasoning_disabled ephemeral_system_prompt log_prefix_chars prefill_messages_file list_distributions seed sandbox image cwd samples_per_prompt timeout command_timeout max_cost reasoning_filter output_dir concurrency max_wait cpus memory network strict_toolsets"
+    "dataset_file batch_size run_name distribution model base_url api_key max_turns num_workers resume verbose max_samples max_tokens providers_allowed providers_ignored providers_order provider_sort reasoning_effort reasoning_disabled ephemeral_system_prompt log_prefix_chars prefill_messages_file list_distributions seed sandbox image cwd samples_per_prompt timeout command_timeout max_cost reasoning_filter output_dir concurrency max_wait cpus memory network strict_toolsets max_sandboxes sandbox_starts"
   expect([...flags.map(({ name }) => name), ...planned].toSorted()).toEqual(contract.split(" ").toSorted())
 })
 

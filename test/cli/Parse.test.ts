@@ -2,32 +2,11 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Either, Option, Redacted } from "effect"
+import { Effect } from "effect"
 import { flags } from "../../src/cli/Flags.ts"
-import * as Parse from "../../src/cli/Parse.ts"
 import * as RunConfig from "../../src/RunConfig.ts"
 import * as Folder from "../support/Folder.ts"
-
-type Given = Readonly<Record<string, string | boolean>>
-
-/** What the command's parser makes of these options. */
-const typed = (given: Given): Parse.Typed =>
-  Object.fromEntries(
-    flags.map(({ name, kind }) => {
-      const value = given[name]
-      return [name, kind === "switch" ? value === true : Option.fromNullable(typeof value === "string" ? value : null)]
-    })
-  )
-
-const least: Given = { dataset_file: "d.jsonl", batch_size: "10", run_name: "r", model: "scripted" }
-
-const parse = (given: Given, environment: Readonly<Record<string, string>> = {}) =>
-  Parse.parse(typed({ ...least, ...given }), environment)
-
-const config = (given: Given = {}) => Either.getOrThrowWith(parse(given), (error) => error).config
-
-const complaint = (given: Given, environment: Readonly<Record<string, string>> = {}) =>
-  Either.match(parse(given, environment), { onLeft: ({ message }) => message, onRight: () => "fits" })
+import { complaint, config, least } from "./typed.ts"
 
 describe("The least that can be typed", () => {
   it("gives the defaults of the contract.", () => {
@@ -71,7 +50,12 @@ describe("Values", () => {
         reasoning_effort: "XHIGH",
         reasoning_filter: "off",
         network: "false",
-        sandbox: "local",
+        sandbox: "Docker",
+        image: " python:3.11-slim ",
+        cpus: "0.5",
+        memory: "512m",
+        max_sandboxes: "12",
+        sandbox_starts: "3",
         resume: true,
         strict_toolsets: true,
         ephemeral_system_prompt: "  be brief\n",
@@ -96,7 +80,12 @@ describe("Values", () => {
       reasoning_effort: "xhigh",
       reasoning_filter: "off",
       network: false,
-      sandbox: "local",
+      sandbox: "docker",
+      image: "python:3.11-slim",
+      cpus: 0.5,
+      memory: 512 * 2 ** 20,
+      max_sandboxes: 12,
+      sandbox_starts: 3,
       resume: true,
       verbose: false,
       strict_toolsets: true,
@@ -121,6 +110,28 @@ describe("Values", () => {
       expect(complaint({ [name]: " " })).toMatch(new RegExp(`^--${name}: given "", allowed: [^\n]+$`))
     }
   })
+  it("of memory may have any usual unit, and are bytes.", () => {
+    const amounts = {
+      "16m": 2 ** 24,
+      "16777216": 2 ** 24,
+      "2g": 2 ** 31,
+      "2G": 2 ** 31,
+      "2gb": 2 ** 31,
+      "2GiB": 2 ** 31
+    }
+    const more = { "512 m": 2 ** 29, "524288k": 2 ** 29, "0.5g": 2 ** 29, "16777216b": 2 ** 24, "1t": 2 ** 40 }
+    for (const [given, bytes] of Object.entries({ ...amounts, ...more })) {
+      expect(config({ memory: given }).memory, given).toBe(bytes)
+    }
+  })
+  it("of cpus may be a part of one, and many.", () => {
+    for (const given of ["0.01", "0.5", "1", "2.25", "64", "10000"]) {
+      expect(config({ cpus: given }).cpus).toBe(Number(given))
+    }
+  })
+  it("of what containers may take are the backend's own where none are given.", () => {
+    expect(config()).toMatchObject({ cpus: null, memory: null, max_sandboxes: null, network: true })
+  })
   it("of base_url may be the whole address of the chat completions.", () => {
     expect(config({ base_url: "http://127.0.0.1:1/v1/chat/completions/" }).base_url).toBe("http://127.0.0.1:1/v1")
   })
@@ -135,17 +146,18 @@ describe("A bad value", () => {
     "max_tokens",
     "samples_per_prompt",
     "timeout",
-    "command_timeout"
+    "command_timeout",
+    "max_sandboxes",
+    "sandbox_starts"
   ]
+  const limits = new Map([
+    ["samples_per_prompt", " and at most 100000"],
+    ["sandbox_starts", " and at most 1000"]
+  ])
   const cases: ReadonlyArray<readonly [name: string, given: string, allowed: string]> = [
     ...counts.flatMap((name) =>
       ["0", "-1", "1.5", "1e3", "ten", "0x10", "9007199254740993", "1,000", "NaN"].map(
-        (given) =>
-          [
-            name,
-            given,
-            `a whole number of at least 1${name === "samples_per_prompt" ? " and at most 100000" : ""}`
-          ] as const
+        (given) => [name, given, `a whole number of at least 1${limits.get(name) ?? ""}`] as const
       )
     ),
     ["log_prefix_chars", "-1", "a whole number of at least 0"],
@@ -156,6 +168,13 @@ describe("A bad value", () => {
     ["reasoning_filter", "yes", "auto, on, off"],
     ["network", "maybe", "on, off, true, false"],
     ["sandbox", "podman", "auto, local, docker, singularity, modal"],
+    ["sandbox_starts", "1001", "a whole number of at least 1 and at most 1000"],
+    ...["0", "0.001", "-1", "two", "1e3", "1,5", "10001", "Infinity", "0x2", "50%"].map(
+      (given) => ["cpus", given, "a number of processors, such as 2 or 0.5"] as const
+    ),
+    ...["0", "15m", "16777215", "-1g", "1.5", "lots", "1e9", "2 gb x", "g", "512mm", "9".repeat(20)].map(
+      (given) => ["memory", given, "an amount of at least 16m, such as 512m or 2g"] as const
+    ),
     ["base_url", "openrouter.ai", "an http or https address, such as http://127.0.0.1:8000/v1"],
     ["base_url", "ftp://host/v1", "an http or https address, such as http://127.0.0.1:8000/v1"],
     ...["../up", "a/b", "/abs", ".", "..", "a\\b", "a b", "a\0b", "ü", "x".repeat(201), "a\nb"].map(
@@ -165,11 +184,20 @@ describe("A bad value", () => {
   it.each(cases)("of --%s is told with what was given and what is allowed: %j.", (name, given, allowed) => {
     expect(complaint({ [name]: given })).toBe(`--${name}: given ${JSON.stringify(given)}, allowed: ${allowed}`)
   })
-  it("of --sandbox that is planned says so.", () => {
-    for (const name of ["docker", "singularity", "modal"]) {
-      expect(complaint({ sandbox: name })).toBe(
-        `--sandbox=${name} is not part of this version yet; allowed: auto, local`
+  it("of --sandbox is none of these: each backend has a name, in any case.", () => {
+    for (const name of ["auto", "local", "docker", "singularity", "modal"] as const) {
+      expect(config({ sandbox: name.toUpperCase() }).sandbox).toBe(name)
+    }
+    expect(config()).toMatchObject({ sandbox: "auto", image: "" })
+  })
+  it("is an image for the sandbox that runs none, however both are written.", () => {
+    for (const sandbox of ["local", " Local "]) {
+      expect(complaint({ sandbox, image: "python:3" })).toBe(
+        '--image: given "python:3", and --sandbox=local runs no images; leave one out'
       )
+    }
+    for (const sandbox of ["auto", "docker", "singularity", "modal"]) {
+      expect(config({ sandbox, image: "python:3" })).toMatchObject({ sandbox, image: "python:3" })
     }
   })
   it("is no such name: letters, digits, dots, dashes and underscores name a run.", () => {
@@ -220,69 +248,5 @@ describe("The prefill file", () => {
     expect(complaint({ prefill_messages_file: "/" })).toBe(
       '--prefill_messages_file: given "/", allowed: a file that can be read'
     )
-  })
-})
-
-describe("The key", () => {
-  const all = { OPENROUTER_API_KEY: "router", BATCH_RUNNER_API_KEY: "ours", OPENAI_API_KEY: "openai" }
-  const key = (given: Given, environment: Readonly<Record<string, string>>) =>
-    Either.match(parse({ model: "m", ...given }, environment), {
-      onLeft: ({ message }) => message,
-      onRight: ({ apiKey }) => (apiKey === undefined ? "none" : Redacted.value(apiKey))
-    })
-  const elsewhere = { base_url: "https://api.example.com/v1" }
-
-  it("of the default endpoint is OpenRouter's, else ours, and never OpenAI's.", () => {
-    expect(key({}, all)).toBe("router")
-    expect(key({}, { ...all, OPENROUTER_API_KEY: "" })).toBe("ours")
-    expect(key({}, { OPENAI_API_KEY: "openai" })).toBe(
-      "no API key for openrouter.ai: set OPENROUTER_API_KEY or BATCH_RUNNER_API_KEY, or give --api_key; --model=scripted needs none"
-    )
-    expect(key({ base_url: "https://openrouter.ai/api/v1/" }, { OPENAI_API_KEY: "openai" })).toMatch(/^no API key/)
-  })
-  it("of another endpoint is ours, else OpenAI's, and never OpenRouter's.", () => {
-    expect(key(elsewhere, all)).toBe("ours")
-    expect(key(elsewhere, { ...all, BATCH_RUNNER_API_KEY: " " })).toBe("openai")
-    expect(key(elsewhere, { OPENROUTER_API_KEY: "router" })).toMatch(
-      /^no API key for api\.example\.com: set BATCH_RUNNER_API_KEY or OPENAI_API_KEY, /
-    )
-    expect(key({ base_url: "https://openrouter.ai.evil.com/v1" }, { OPENROUTER_API_KEY: "router" })).toMatch(
-      /^no API key/
-    )
-  })
-  it("may be given by hand, and an empty one is none.", () => {
-    expect(key({ api_key: " mine " }, all)).toBe("mine")
-    expect(key({ api_key: "" }, all)).toBe("router")
-  })
-  it("is not needed on this machine, nor by the offline model.", () => {
-    for (const base_url of [
-      "http://localhost:1/v1",
-      "http://127.0.0.1/v1",
-      "http://127.9.9.9/v1",
-      "http://[::1]:8/v1",
-      "http://x.localhost/v1"
-    ]) {
-      expect(key({ base_url }, {})).toBe("none")
-    }
-    for (const base_url of [
-      "http://127.0.0.1.example.com/v1",
-      "http://localhost.example.com/v1",
-      "http://10.0.0.1/v1"
-    ]) {
-      expect(key({ base_url }, {})).toMatch(/^no API key/)
-    }
-    expect([key({ model: "scripted" }, all), key({ model: "scripted:x.json" }, {})]).toEqual(["none", "none"])
-    expect(key({ model: "scripted-not" }, {})).toMatch(/^no API key/)
-  })
-  it("with characters that no key has is refused without being shown.", () => {
-    for (const given of ["a b", "schlüssel", "x\ny"]) {
-      const message = key({ api_key: given }, {})
-      expect(message).toMatch(/^--api_key: the key holds characters that no key has/)
-      expect(message).not.toContain(given)
-    }
-  })
-  it("does not show where the request is printed.", () => {
-    const request = Either.getOrThrowWith(parse({ model: "m" }, all), (error) => error)
-    expect(JSON.stringify(request) + String(request.apiKey)).not.toContain('router"')
   })
 })

@@ -1,6 +1,7 @@
 /** What is not started: exit code 2, one line that says why, nothing written. And what only prints. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { expect, it } from "vitest"
+import { flags } from "../../src/cli/Flags.ts"
 import { type Environment, expectRefused, type Options, Workplace } from "../support/Command.ts"
 import { final, serve } from "../support/Talk.ts"
 
@@ -27,7 +28,34 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
   ["an unknown sort", { provider_sort: "best" }, /--provider_sort: given "best", allowed: price, throughput, latency/],
   ["an address that is none", { base_url: "example" }, /--base_url: given "example", allowed: an http or https/],
   ["an unknown sandbox", { sandbox: "vm" }, /--sandbox: given "vm", allowed: auto, local, docker/],
-  ["a sandbox of a later version", { sandbox: "docker" }, /--sandbox=docker is not part of this version yet/],
+  [
+    "an image for the sandbox that runs none",
+    { sandbox: "local", image: "python:3" },
+    /--image: given "python:3", and --sandbox=local runs no images/
+  ],
+  ["an image that is empty", { image: "" }, /--image: given "", allowed: the name of a container image/],
+  ["half a sandbox", { max_sandboxes: 0.5 }, /--max_sandboxes: given "0\.5", allowed: a whole number of at least 1\n/],
+  ["too many starts", { sandbox_starts: 5000 }, /--sandbox_starts: given "5000", allowed: .* and at most 1000\n/],
+  ["no processor", { cpus: 0 }, /--cpus: given "0", allowed: a number of processors, such as 2 or 0\.5\n/],
+  [
+    "too little memory",
+    { memory: "1m" },
+    /--memory: given "1m", allowed: an amount of at least 16m, such as 512m or 2g\n/
+  ],
+  ...["docker", "singularity", "modal"].map(
+    (sandbox) =>
+      [
+        `rows without an image for ${sandbox}`,
+        { sandbox, dataset_file: "plain.jsonl" },
+        new RegExp(`--sandbox=${sandbox}: plain\\.jsonl:3 names no image; give one to all .*--image=`)
+      ] as const
+  ),
+  [
+    "a container engine that is not there",
+    { sandbox: "docker", image: "python:3" },
+    /No container engine answers at unix:\/\/\/nowhere\/docker\.sock \(.*named by DOCKER_HOST; start it, or set DOCKER_HOST/,
+    { DOCKER_HOST: "unix:///nowhere/docker.sock" }
+  ],
   ["an option of a later version", { max_cost: 5 }, /--max_cost is not part of this version yet/],
   [
     "an unknown distribution",
@@ -96,6 +124,7 @@ it.concurrent.for(cases)(
     place.write("bad.json", JSON.stringify([{ role: "wizard", content: "x" }]))
     place.dataset(["a", { prompt: "b", image: "python:3" }], "images.jsonl")
     place.dataset(["a", { prompt: "b", docker_image: "python:3" }], "docker.jsonl")
+    place.write("plain.jsonl", '{"prompt":"a","image":"python:3"}\n\n{"prompt":"b"}\n{"prompt":"c"}\n')
     expectRefused(place, await place.run(nowhere, options, environment), says)
   }
 )
@@ -203,9 +232,8 @@ it("answers --help and --version without a run", async () => {
   const place = new Workplace()
   const help = await place.start(["--help"]).ended
   expect(help).toMatchObject({ code: 0, stderr: "" })
-  for (const option of ["--dataset_file", "--prefill_messages_file", "--samples_per_prompt", "--list_distributions"]) {
-    expect(help.stdout).toContain(option)
-  }
+  for (const { name } of flags) expect(help.stdout).toMatch(new RegExp(`^  --${name}\\b`, "m"))
+  expect(help.stdout).toMatch(/^ {2}batch-runner clean {2,}\S/m)
   expect(help.stdout).not.toContain("\u001b")
   const version = await place.start(["--version"]).ended
   expect(version).toMatchObject({ code: 0, stderr: "" })

@@ -154,6 +154,17 @@ export const suite = (name: string, layer: Layer.Layer<Sandboxes, SandboxError>)
         })
       ))
 
+    it("ends children whatever their name is", () =>
+      alone((box) =>
+        Effect.gen(function* () {
+          const name = "$(printf 'x\\nall\\n1 (y) S')"
+          yield* sh(box, `printf '#!/bin/sh\nsleep 7203; true\n' > "${name}"; chmod 755 "${name}"`)
+          const result = yield* box.exec(`setsid "./${name}" & setsid "./${name}" & sleep 7203`, { timeout: 0.7 })
+          expect(result._tag).toBe("TimedOut")
+          expect(yield* sleepers(box, "7203")).toBe("0")
+        })
+      ))
+
     it("cuts huge output to its head and tail", () =>
       alone((box) =>
         Effect.gen(function* () {

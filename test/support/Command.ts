@@ -145,8 +145,8 @@ export class Workplace {
     return lines(this.text(name, run)).map((line) => JSON.parse(line))
   }
 
-  failures(): ReadonlyArray<Failure> {
-    return lines(this.text("failures.jsonl")).map((line) => JSON.parse(line))
+  failures(run = "run"): ReadonlyArray<Failure> {
+    return lines(this.text("failures.jsonl", run)).map((line) => JSON.parse(line))
   }
 
   names(run = "run"): ReadonlyArray<string> {
@@ -154,23 +154,23 @@ export class Workplace {
   }
 
   /** Rows of all batch files, in the order of the files. */
-  batchRows(): ReadonlyArray<Row> {
-    return this.batchNames().flatMap((name) => this.rows(name))
+  batchRows(run = "run"): ReadonlyArray<Row> {
+    return this.batchNames(run).flatMap((name) => this.rows(name, run))
   }
 
   /** Prompts of the whole lines in the batch files as they lie there, also while a run writes them. */
-  saved(): ReadonlyArray<string> {
-    return this.batchNames().flatMap((name) =>
-      this.text(name)
+  saved(run = "run"): ReadonlyArray<string> {
+    return this.batchNames(run).flatMap((name) =>
+      this.text(name, run)
         .split("\n")
         .slice(0, -1)
         .map((line) => JSON.parse(line).conversations[0].value)
     )
   }
 
-  batchNames(): ReadonlyArray<string> {
+  batchNames(run = "run"): ReadonlyArray<string> {
     const number = (name: string) => Number(/\d+/.exec(name)?.[0])
-    return this.names()
+    return this.names(run)
       .filter((name) => name.startsWith("batch_"))
       .toSorted((a, b) => number(a) - number(b))
   }

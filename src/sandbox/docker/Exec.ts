@@ -8,11 +8,15 @@ import { SandboxError } from "../Sandbox.ts"
 import { type Client, drop, type EngineError, gone, over } from "./Client.ts"
 import * as Frames from "./Frames.ts"
 
+/** Exit code of what SIGKILL ended. */
+const killed = 137
+
 const lost = (detail: string) => new SandboxError({ reason: "Lost", detail })
 
 /** What runs in one container. */
 export class Execs {
   private dead = false
+  private restarts = 0
   private readonly open = new Set<Duplex>()
 
   constructor(
@@ -32,20 +36,22 @@ export class Execs {
     this.begin(argv, env, stdin !== undefined).pipe(
       Effect.map(({ exec, stream }) => {
         this.open.add(stream)
+        const { restarts } = this
         const read = Frames.reader(take)
         stream.on("data", (chunk) => read(chunk))
         over(stream, () => {
           this.open.delete(stream)
           drop(stream)
-          Effect.runFork(Effect.map(this.codeOf(exec), closed))
+          Effect.runFork(Effect.map(this.codeOf(exec, restarts), closed))
         })
         if (stdin instanceof Uint8Array) stream.end(stdin)
         return { write: (data) => written(stream, data) }
       })
     )
 
-  readonly restart: Effect.Effect<void> = Effect.suspend(() =>
-    this.client
+  readonly restart: Effect.Effect<void> = Effect.suspend(() => {
+    this.restarts++
+    return this.client
       .call(() => this.container.restart({ t: 0 }))
       .pipe(
         Effect.catchAll(() =>
@@ -54,7 +60,7 @@ export class Execs {
           })
         )
       )
-  )
+  })
 
   private begin(argv: ReadonlyArray<string>, env: Request["env"], stdin: boolean) {
     const started = async () => {
@@ -79,16 +85,19 @@ export class Execs {
     )
   }
 
-  /** The exit code of what has closed its output; that of a killed program where the engine no longer knows. */
-  private codeOf(exec: Dockerode.Exec): Effect.Effect<number> {
+  /**
+   * The exit code of what has closed its output; undefined where the engine cannot tell it, but for what a restart ended,
+   * which an engine may no longer know.
+   */
+  private codeOf(exec: Dockerode.Exec, restarts: number): Effect.Effect<number | undefined> {
     const look = this.client.call(() => exec.inspect())
     const wait = (left: number): Effect.Effect<number, EngineError> =>
       Effect.flatMap(look, ({ Running, ExitCode }) =>
         Running && left > 0
           ? Effect.zipRight(Proc.pause(20), wait(left - 1))
-          : Effect.succeed(typeof ExitCode === "number" ? ExitCode : 137)
+          : Effect.succeed(typeof ExitCode === "number" ? ExitCode : killed)
       )
-    return Effect.orElseSucceed(wait(50), () => 137)
+    return Effect.orElseSucceed(wait(50), () => (restarts === this.restarts ? undefined : killed))
   }
 }
 

@@ -4,7 +4,7 @@ import type { Image, Sandbox, SandboxCreateParams } from "modal"
 import * as Proc from "../Proc.ts"
 import { SandboxError } from "../Sandbox.ts"
 import * as Survey from "../Survey.ts"
-import { type Account, call, isMissing, isPassing, toSandboxError, unavailable } from "./Account.ts"
+import { type Account, call, isMissing, type ModalError, toSandboxError, unavailable, wait } from "./Account.ts"
 import * as Execs from "./Execs.ts"
 
 /** How a sandbox is made. */
@@ -15,6 +15,12 @@ export interface Plan {
   readonly params: SandboxCreateParams
   /** `cwd` of the spec. */
   readonly cwd: string
+}
+
+/** Counts the sandboxes that may exist: what a layer looks for when it closes. */
+export interface Books {
+  readonly begun: () => void
+  readonly gone: () => void
 }
 
 /** A sandbox that runs. */
@@ -39,53 +45,37 @@ const told = (sandboxId: string, why: string) =>
   Effect.logWarning(`the Modal sandbox ${sandboxId} could not be terminated: ${why}; it ends with its lifetime`)
 
 /** Terminates a sandbox; says so when that failed or takes too long. */
-const release = (sandbox: Sandbox, leave: () => void): Effect.Effect<void> =>
+const release = (sandbox: Sandbox, books: Books): Effect.Effect<void> =>
   call(() => sandbox.terminate()).pipe(
     Effect.catchIf(isMissing, () => Effect.void),
-    Effect.as(""),
-    Effect.catchAll(({ message }) => Effect.succeed(message)),
+    Effect.match({ onFailure: ({ message }) => message, onSuccess: () => "" }),
     (terminated) => Proc.atMost(terminated, releaseLimit),
-    Effect.map((why = "Modal does not answer") => why),
-    Effect.tap((why) => (why === "" ? Effect.void : Effect.zipRight(Effect.sync(leave), told(sandbox.sandboxId, why)))),
+    Effect.flatMap((why = "Modal does not answer") =>
+      why === "" ? Effect.sync(books.gone) : told(sandbox.sandboxId, why)
+    ),
     Effect.ensuring(Effect.sync(() => sandbox.detach()))
   )
 
-/** Makes a sandbox. Interrupted meanwhile, it terminates the one that comes of it; `leave` tells of one that may be left. */
-const create = (account: Account, plan: Plan, leave: () => void): Effect.Effect<Sandbox, SandboxError, Scope.Scope> =>
+/** What a failed call may have made all the same. */
+const isOpen = ({ status }: ModalError) => [1, 2, deadline, 13, 14].includes(status)
+
+const deadline = 4
+
+/** Makes a sandbox. Interrupted meanwhile, it terminates the one that comes of it. */
+const create = (account: Account, plan: Plan, books: Books): Effect.Effect<Sandbox, SandboxError, Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
+      books.begun()
       const pending = account.client.sandboxes.create(account.app, plan.image, plan.params)
-      const abandoned = Effect.suspend(() => {
-        const ended = pending.then(
-          (sandbox) => Effect.runPromise(release(sandbox, leave)),
-          () => {}
-        )
-        return Effect.flatMap(
-          Proc.atMost(
-            Effect.as(
-              Effect.promise(() => ended),
-              true
-            ),
-            releaseLimit
-          ),
-          (done) =>
-            Effect.sync(() => {
-              if (done !== true) leave()
-            })
-        )
-      })
+      const abandoned = wait(() => pending.then((sandbox) => Effect.runPromise(release(sandbox, books))))
       const sandbox = yield* restore(call(() => pending, limits.create)).pipe(
-        Effect.onInterrupt(() => abandoned),
-        Effect.tapError(({ status }) => Effect.when(Effect.forkDaemon(abandoned), () => status === 4)),
-        Effect.mapError((error) => {
-          const doing = `A Modal sandbox of ${plan.name} could not be made`
-          // The account's limits are for all prompts, the rest is for this one.
-          return isPassing(error)
-            ? new SandboxError({ reason: "StartFailed", detail: `${doing}: ${error.message}` })
-            : toSandboxError(doing)(error)
-        })
+        Effect.onInterrupt(() => Proc.atMost(Effect.ignore(abandoned), releaseLimit)),
+        Effect.tapError((error) =>
+          isOpen(error) ? Effect.forkDaemon(Effect.ignore(abandoned)) : Effect.sync(books.gone)
+        ),
+        Effect.mapError(toSandboxError(`A Modal sandbox of ${plan.name} could not be made`))
       )
-      yield* Effect.addFinalizer(() => release(sandbox, leave))
+      yield* Effect.addFinalizer(() => release(sandbox, books))
       return sandbox
     })
   )
@@ -122,9 +112,9 @@ const survey = (plan: Plan, execs: Execs.Execs): Effect.Effect<Survey.Found, San
   })
 
 /** Makes a sandbox and its working directory. */
-export const open = (account: Account, plan: Plan, leave: () => void): Effect.Effect<Box, SandboxError, Scope.Scope> =>
+export const open = (account: Account, plan: Plan, books: Books): Effect.Effect<Box, SandboxError, Scope.Scope> =>
   Effect.gen(function* () {
-    const sandbox = yield* create(account, plan, leave)
+    const sandbox = yield* create(account, plan, books)
     const execs = yield* Execs.make(sandbox)
     const found = yield* survey(plan, execs)
     if (found.directory === "none") return yield* unavailable(Survey.blocked(plan.cwd, found.why))

@@ -19,7 +19,7 @@ export const line = (errors: string): string => {
 
 const space = /no space left|disk quota|not enough space/i
 const unfit =
-  /format not recognized|exec format error|unsupported media|does not match.*(?:arch|platform)|no image satisfies|not a valid (?:sif|image)|bad magic|corrupt|manifest type/i
+  /format not recognized|exec format error|unsupported media|architecture|does not match.*platform|no image satisfies|not a valid (?:sif|image)|bad magic|corrupt|manifest type/i
 const network =
   /dial (?:tcp|udp)|no such host|connection re(?:fused|set)|i\/o timeout|timed? ?out|deadline exceeded|tls handshake|unexpected eof|: eof|network is unreachable|temporary failure|too ?many ?requests|toomanyrequests|status code:? (?:429|5\d\d)|50[0-4] |server misbehaving|unexpected status.* 5\d\d|took too long/i
 const missing =
@@ -31,7 +31,7 @@ export const image = (name: string, errors: string): SandboxError => {
   if (space.test(errors)) {
     return new SandboxError({
       reason: "NoSpace",
-      detail: `No space left on the disk to convert the image ${name}: free some, or let --image's cache (XDG_CACHE_HOME) or APPTAINER_TMPDIR lie elsewhere.`
+      detail: `No space left on the disk to convert the image ${name}: free some, or let XDG_CACHE_HOME (the cache) or APPTAINER_TMPDIR name a folder elsewhere.`
     })
   }
   const detail = `The image ${name} cannot be had: ${said}`
@@ -55,10 +55,13 @@ export const start = (name: string, errors: string): SandboxError => {
       detail: `Singularity sandboxes need user namespaces, which this machine refuses to this user (${said}): allow them (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces), or run as root.`
     })
   }
-  if (unfit.test(said) || /\/bin\/sh\b.*(?:no such file|not found)|executable file not found/i.test(errors)) {
+  // The program's own scripts want a shell.
+  const shellless =
+    /(?:\/bin\/sh\b|actions\/\w+|startscript\b).*(?:no such file|not found)|executable file not found/i.test(errors)
+  if (shellless || unfit.test(said)) {
     return new SandboxError({
       reason: "ImageUnfit",
-      detail: `No session can run in the image ${name}: ${/\/bin\/sh\b/.test(errors) ? "it has no /bin/sh" : said}`
+      detail: `No session can run in the image ${name}: ${shellless ? "it has no /bin/sh" : said}`
     })
   }
   return new SandboxError({ reason: "StartFailed", detail: `No instance of ${name} could be started: ${said}` })

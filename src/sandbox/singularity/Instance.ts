@@ -200,9 +200,7 @@ export const start = (options: Options): Effect.Effect<Started, SandboxError> =>
       env,
       end,
       printed: (enough) =>
-        means.overlay && StartScript.runs(options.image.path)
-          ? StartScript.printed(join(place, "config"), name, enough)
-          : Effect.succeed(""),
+        means.overlay ? StartScript.printed(join(place, "config"), name, enough) : Effect.succeed(""),
       ground: (home, pipes) =>
         grounded(
           {

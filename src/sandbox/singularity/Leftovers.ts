@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process"
 import { readdirSync } from "node:fs"
 import { hostname } from "node:os"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { Effect, Either, type Scope } from "effect"
 import * as Child from "../Child.ts"
 import * as Owner from "../Owner.ts"
@@ -56,15 +56,18 @@ export const remove = ({ root, cache }: { readonly root: string; readonly cache:
     ]
   })
 
-// The number in the file may be another process's by now: only that whose parent bears the instance's name is ended.
+// An instance is known by its keeper's title. With its first process the kernel ends all others, and the keeper clears away;
+// where the system does not tell a keeper's children, it is ended itself, and they with it.
 const watch = `
 cat >/dev/null 2>&1
-for f in "$1"/*/pid; do
-  read -r p < "$f" && s=$(cat "/proc/$p/stat" 2>/dev/null) || continue
-  s=\${s##*) ? }
-  n=\${f%/pid}
-  case $(tr '\\0' ' ' < "/proc/\${s%% *}/cmdline" 2>/dev/null) in *"[\${1##*/}-\${n##*/}]"*) kill -9 "$p";; esac
-done
+for c in /proc/[0-9]*/comm; do
+  read -r n < "$c" || continue
+  case $n in starter*) ;; *) continue;; esac
+  k=\${c%/comm}
+  case $(tr '\\0' ' ' < "$k/cmdline") in *"nstance: "*"[$1-"*) ;; *) continue;; esac
+  p=$(cat "$k"/task/*/children)
+  kill -9 \${p:-\${k#/proc/}}
+done 2>/dev/null
 `
 
 /**
@@ -75,7 +78,7 @@ export const guard = (base: string): Effect.Effect<void, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const started = Either.try(() =>
-        spawn("/bin/sh", ["-c", watch, "sh", base], {
+        spawn("/bin/sh", ["-c", watch, "sh", basename(base)], {
           env: { PATH: process.env.PATH ?? "", [Proc.marker]: "batch-runner-guard" },
           cwd: "/",
           detached: true,

@@ -1,5 +1,5 @@
 /** A script that an instance runs at its start, laid over its image: a first look inside costs no program of its own. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Either } from "effect"
 import * as Proc from "../Proc.ts"
@@ -7,11 +7,6 @@ import { SandboxError } from "../Sandbox.ts"
 
 /** Milliseconds for it to come to its end. */
 const limit = 1000
-
-/** Whether an image runs such scripts: one that the program did not make does not know of them. */
-export const runs = (image: string): boolean =>
-  statSync(image, { throwIfNoEntry: false })?.isFile() === true ||
-  existsSync(join(image, ".singularity.d/actions/start"))
 
 /** Puts it into what the instance in `place` writes over its image. */
 export const lay = (place: string, script: string): Effect.Effect<void, SandboxError> => {

@@ -62,6 +62,7 @@ class Tape {
   /** Pieces of the output from `offset` on, until its end or until `stop`. */
   async *read(offset: number, stop: AbortSignal): AsyncGenerator<Buffer> {
     let at = offset
+    stop.addEventListener("abort", () => this.wake(), { once: true })
     if (at < this.first) throw new Error(`the output before ${this.first} is no longer kept`)
     while (!stop.aborted) {
       const piece = this.at(at)
@@ -75,10 +76,7 @@ class Tape {
         yield piece
       } else if (this.over) return
       else {
-        await new Promise<void>((resolve) => {
-          this.waiting.add(resolve)
-          stop.addEventListener("abort", () => resolve(), { once: true })
-        })
+        await new Promise<void>((resolve) => this.waiting.add(resolve))
       }
     }
   }
@@ -174,10 +172,11 @@ export class Box {
     ])
     if (pid === undefined) throw new Error(`bwrap made no box for the Modal server of the tests: ${said.trim()}`)
     const box = new Box(holder, pid, ended)
+    const over = ended.then(() => true)
     // The number is told before the first process runs its program; commands must find everything in its place.
     for (let tries = 0; tries < 100; tries++) {
       if ((await box.start("ready", ["/bin/true"], workdir, {}).ended) === 0) return box
-      await new Promise((resolve) => setTimeout(resolve, 10))
+      if (await Promise.race([over, new Promise((resolve) => setTimeout(() => resolve(false), 10))])) return box
     }
     box.kill()
     throw new Error(`the box of the Modal server of the tests runs no commands: ${said.trim()}`)
@@ -189,8 +188,10 @@ export class Box {
       "bash",
       [
         "-c",
-        // Standard input must be a pipe, which Node's are not.
-        `exec nsenter --target ${this.pid} --user --preserve-credentials --mount --pid --ipc --uts --net --wdns="$0" -- /usr/bin/env -i "$@" < <(exec cat 2>/dev/null)`,
+        // Standard input must be a pipe, which Node's are not. What waits for the command stands outside of the box's
+        // processes: nsenter itself would stop with a command that is stopped, and never see that it was killed.
+        `exec nsenter --no-fork --target ${this.pid} --user --preserve-credentials --mount --pid --ipc --uts --net --wdns="$0" -- \
+        /bin/sh -c '"$@"; exit $?' sh /usr/bin/env -i "$@" < <(exec cat 2>/dev/null)`,
         ...[cwd, ...given, ...argv]
       ],
       { env: { PATH: image.PATH }, cwd: "/", detached: true, stdio: ["pipe", "pipe", "ignore"] }

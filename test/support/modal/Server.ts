@@ -59,6 +59,8 @@ export class ModalServer {
   readonly sandboxes: Array<Known> = []
   /** Images that cannot be built: a part of their name, the last line of the build's log, and the exception. */
   readonly broken: Array<{ readonly part: string; readonly log: string; readonly exception: string }> = []
+  /** What a sandbox runs first instead of what it was made with. */
+  first: ReadonlyArray<string> | undefined
   /** Milliseconds for each layer of an image. */
   buildTime = 20
   /** Milliseconds until a sandbox is there. */
@@ -106,6 +108,7 @@ export class ModalServer {
     this.failures.clear()
     this.hanging.clear()
     this.built.clear()
+    this.first = undefined
     this.createTime = 0
     this.buildTime = 20
     this.expiry = 3600
@@ -117,6 +120,11 @@ export class ModalServer {
 
   asked(method: string): ReadonlyArray<Message> {
     return this.calls.filter((call) => call.method === method).map((call) => call.request)
+  }
+
+  /** Lines of the Dockerfile that made an image. */
+  commandsOf(imageId: string): ReadonlyArray<string> | undefined {
+    return this.layers.get(imageId)?.commands
   }
 
   /** Ends a sandbox as its time-out does. */
@@ -186,7 +194,7 @@ export class ModalServer {
       const definition = message(request.definition)
       if (!this.layers.has(text(definition.imageId))) throw missing("Image")
       if (this.createTime > 0) await new Promise((resolve) => setTimeout(resolve, this.createTime))
-      const entrypoint = strings(definition.entrypointArgs)
+      const entrypoint = this.first ?? strings(definition.entrypointArgs)
       const blocked = number(message(definition.networkAccess).networkAccessType) === 2
       const box = await Box.open({ entrypoint, network: !blocked })
       const place = ++this.created
