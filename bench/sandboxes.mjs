@@ -141,7 +141,7 @@ export const sandboxes = async () => {
   )
   if (answers) await docker()
   else console.log("docker: no engine answers here (DOCKER_HOST)")
-  const program = process.env.APPTAINER ?? "apptainer"
+  const program = process.env.BATCH_RUNNER_APPTAINER ?? "apptainer"
   if (works(program, "--version")) await singularity(program)
   else console.log("singularity: no apptainer here")
   console.log("modal: its cost is the service's, and is not measured here")

@@ -7,7 +7,7 @@ outputs=$(mktemp -d)
 trap 'rm -rf "$outputs"' EXIT
 
 # All packages at once: one run of apt is much faster than one for each service.
-packages=(bwrap=bubblewrap nsenter=util-linux curl debootstrap docker-registry dockerd=docker.io podman runc)
+packages=(bwrap=bubblewrap nsenter=util-linux curl debootstrap docker-registry dockerd=docker.io mksquashfs=squashfs-tools patchelf podman runc)
 [ -x /bin/busybox ] || packages+=(busybox-static)
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 bash "$services/packages.sh" "${packages[@]}"

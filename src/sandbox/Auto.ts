@@ -1,6 +1,7 @@
 /** Where each prompt's sandbox comes from when nobody has said: containers for those that name an image, this machine for the rest. */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { SandboxError, Sandboxes } from "./Sandbox.ts"
+import * as Reference from "./singularity/Reference.ts"
 
 type Source = Layer.Layer<Sandboxes, SandboxError>
 
@@ -15,8 +16,11 @@ export interface Options {
   readonly plain: boolean
 }
 
-/** A file or folder on the runner's machine, which only Singularity takes for an image. */
-const isPath = (image: string): boolean => /^(\.{0,2}\/|~)/.test(image) || image.endsWith(".sif")
+/** A file or folder on the runner's machine, or an address of another kind than Docker's, which only Singularity takes for an image. */
+const isForeign = (image: string): boolean => {
+  const read = Reference.read(image, "/")
+  return read._tag === "Local" || !read.address.startsWith("docker://")
+}
 
 /** Makes what is wanted once, when it is first wanted, for as long as the scope is open. */
 const once = (source: Source, scope: Scope.Scope) =>
@@ -30,7 +34,7 @@ const nowhere = (image: string, reasons: ReadonlyArray<SandboxError>) =>
 
 /**
  * Prompts with an image go to Docker if an engine answers at the start, else to Singularity if it is installed, else they fail with
- * what to install; files and folders as images always go to Singularity; prompts without an image stay on this machine.
+ * what to install; what only Singularity knows, such as files and folders, always goes there; prompts without an image stay on this machine.
  */
 export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
   Layer.scoped(
@@ -59,7 +63,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       return {
         open: (spec) =>
           Effect.flatMap(
-            spec.image === "" ? local : isPath(spec.image) ? singularity : containers(spec.image),
+            spec.image === "" ? local : isForeign(spec.image) ? singularity : containers(spec.image),
             ({ open }) => open(spec)
           )
       }

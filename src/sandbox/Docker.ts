@@ -7,7 +7,7 @@ import * as Endpoint from "./docker/Endpoint.ts"
 import * as Images from "./docker/Images.ts"
 import * as Owner from "./Owner.ts"
 import * as Remote from "./Remote.ts"
-import { type Cleaned, type ContainerOptions, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
+import { type Cleaned, type ContainerOptions, cleaned, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
 import * as Startup from "./Startup.ts"
 import * as Survey from "./Survey.ts"
@@ -142,13 +142,11 @@ const removeAll = (client: Client.Client, mine: string | undefined) =>
     return gone.filter(Boolean).length
   })
 
-const counted = (count: number): Cleaned => (count === 0 ? [] : [`${count} container${count === 1 ? "" : "s"}`])
-
 /** Removes the containers that dead runners left on this machine; fails when no engine answers. */
 export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.flatMap(connect(undefined), (client) =>
   Effect.mapBoth(removeAll(client, undefined), {
     onFailure: Client.toSandboxError("The containers of dead runs could not be removed", "Unavailable"),
-    onSuccess: counted
+    onSuccess: (count) => cleaned(count, "container")
   })
 )
 

@@ -10,9 +10,10 @@ import * as Namespace from "./Namespace.ts"
 import * as Output from "./Output.ts"
 import * as Place from "./Place.ts"
 import * as Plain from "./Plain.ts"
-import { type Cleaned, SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
+import { type Cleaned, cleaned, SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
 import * as Startup from "./Startup.ts"
+import * as Survey from "./Survey.ts"
 import * as System from "./System.ts"
 
 export interface Options {
@@ -40,15 +41,13 @@ const parts = Layout.privates.map((one) => one.part)
 const blocked = (cwd: string, by: string) =>
   new SandboxError({
     reason: "Unavailable",
-    detail: `cwd: ${JSON.stringify(cwd.slice(0, 200))} cannot be the working directory: ${by}`
+    detail: Survey.blocked(cwd, by)
   })
 
 /** What stands in the way of a working directory: found before anything is paid for it. */
 const obstacle = ({ options, base }: Shared, system: System.System | undefined, cwd: string): string | undefined => {
-  if (cwd.includes("\0")) return "it has a NUL character"
-  if (Buffer.byteLength(cwd) > 3000 || cwd.split("/").some((part) => Buffer.byteLength(part) > 255)) {
-    return "its name is too long"
-  }
+  const trouble = Survey.unfit(cwd)
+  if (trouble !== undefined) return trouble
   if (system !== undefined) {
     const provided = Layout.plan(system, System.hidden(system, [...options.hide, base]), Layout.directory(cwd))
     return provided._tag === "Blocked" ? `${provided.by} is no directory` : undefined
@@ -152,7 +151,7 @@ const noImage = (spec: SandboxSpec) =>
 /** Removes the folders and processes that dead runners left on this machine. */
 export const clean: Effect.Effect<Cleaned> = Effect.map(
   Effect.suspend(() => Place.removeAbandoned(tmpdir())),
-  (count) => (count === 0 ? [] : [`${count} folder${count === 1 ? "" : "s"} of local sandboxes`])
+  (count) => cleaned(count, "folder of local sandboxes", "folders of local sandboxes")
 )
 
 /** A session that is put together with its first call: most of what a prompt without tool calls would pay for it. */

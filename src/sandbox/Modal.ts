@@ -7,10 +7,18 @@ import * as Images from "./modal/Images.ts"
 import * as Owner from "./Owner.ts"
 import * as Proc from "./Proc.ts"
 import * as Remote from "./Remote.ts"
-import { type Cleaned, type ContainerOptions, type SandboxError, Sandboxes, type SandboxService } from "./Sandbox.ts"
+import {
+  type Cleaned,
+  type ContainerOptions,
+  cleaned,
+  type SandboxError,
+  Sandboxes,
+  type SandboxService
+} from "./Sandbox.ts"
 import * as Session from "./Session.ts"
 import * as Startup from "./Startup.ts"
 import * as Survey from "./Survey.ts"
+import * as Trace from "./Trace.ts"
 
 /** Seconds that Modal lets a sandbox live at most. */
 const longestLife = 86_400
@@ -65,8 +73,6 @@ const terminateAll = (
 const sweep = (account: Account.Account): Effect.Effect<number, Account.ModalError> =>
   terminateAll(account, { machine: Owner.machine() }, Owner.isDead)
 
-const counted = (count: number): Cleaned => (count === 0 ? [] : [`${count} Modal sandbox${count === 1 ? "" : "es"}`])
-
 /** Terminates the sandboxes that dead runners of this machine left at Modal; nothing to do where there is no token. */
 export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.scoped(
   Effect.gen(function* () {
@@ -76,7 +82,7 @@ export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.scoped(
       sweep(account),
       Account.toSandboxError("The Modal sandboxes of dead runs could not be terminated")
     )
-    return counted(count)
+    return cleaned(count, "Modal sandbox", "Modal sandboxes")
   })
 )
 
@@ -138,6 +144,7 @@ export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, Sandbox
       yield* Effect.addFinalizer(() =>
         Effect.when(Proc.atMost(Effect.ignore(terminateAll(account, { owner })), lastLook), () => open > 0)
       )
+      yield* Trace.leave("modal")
       yield* Startup.sweep(sweep(account))
       const images = yield* Images.make(account)
 

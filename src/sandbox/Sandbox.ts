@@ -144,6 +144,10 @@ export interface ContainerOptions {
 /** What a backend removed of what dead runners left, for people: `2 containers`; empty for nothing. */
 export type Cleaned = ReadonlyArray<string>
 
+/** So many of what was removed, in words. */
+export const cleaned = (count: number, one: string, many = `${one}s`): Cleaned =>
+  count === 0 ? [] : [`${count} ${count === 1 ? one : many}`]
+
 /** The sandbox of `spec` as a layer. */
 export const layerOf = (spec: SandboxSpec): Layer.Layer<Sandbox, SandboxError, Sandboxes> =>
   Layer.scoped(

@@ -15,6 +15,8 @@ import {
   type SandboxSpec
 } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
+import * as Startup from "./Startup.ts"
+import * as Survey from "./Survey.ts"
 import * as Cache from "./singularity/Cache.ts"
 import * as Complaint from "./singularity/Complaint.ts"
 import * as Inside from "./singularity/Inside.ts"
@@ -22,6 +24,7 @@ import * as Instance from "./singularity/Instance.ts"
 import * as Leftovers from "./singularity/Leftovers.ts"
 import * as Members from "./singularity/Members.ts"
 import * as Program from "./singularity/Program.ts"
+import * as Trace from "./Trace.ts"
 
 export interface Options extends ContainerOptions {
   /** Folder of converted images; by default `batch-runner/singularity` in the user's folder for caches. */
@@ -58,19 +61,11 @@ interface Yard {
 
 const unavailable = (detail: string) => new SandboxError({ reason: "Unavailable", detail })
 
-const blocked = (cwd: string, by: string) =>
-  unavailable(`cwd: ${JSON.stringify(cwd.slice(0, 200))} cannot be the working directory: ${by}`)
+const blocked = (cwd: string, by: string) => unavailable(Survey.blocked(cwd, by))
 
 const imageless = unavailable(
   "A Singularity sandbox needs an image, and this prompt names none: give it an `image`, or all of them one by --image."
 )
-
-/** What is wrong with a working directory by its name alone. */
-const misnamed = (cwd: string): string | undefined => {
-  if (cwd.includes("\0")) return "it has a NUL character"
-  const long = Buffer.byteLength(cwd) > 3000 || cwd.split("/").some((part) => Buffer.byteLength(part) > 255)
-  return long ? "its name is too long" : undefined
-}
 
 /** An instance, and how another is started in its place, with what it wrote. */
 interface Begun {
@@ -153,7 +148,7 @@ const opened = (
 ): Effect.Effect<SandboxService, SandboxError, Scope.Scope> =>
   Effect.gen(function* () {
     if (spec.image === "") return yield* imageless
-    const wrong = misnamed(spec.cwd)
+    const wrong = Survey.unfit(spec.cwd)
     if (wrong !== undefined) return yield* blocked(spec.cwd, wrong)
     const id = `${basename(yard.base)}-${number}`
     let current: Instance.Started | undefined
@@ -221,7 +216,8 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       yield* makeFolder(base)
       yield* Effect.addFinalizer(() => Place.remove(base))
       yield* Leftovers.guard(base)
-      yield* Effect.forkScoped(Effect.timeoutOption(Leftovers.remove({ root, cache }), "1 minute"))
+      yield* Trace.leave("singularity")
+      yield* Startup.sweep(Leftovers.remove({ root, cache }))
       const yard: Yard = {
         ...{ options, program, base },
         pipes: Fifo.pool(join(base, "pipes")),

@@ -77,7 +77,9 @@ export const behind = (sandboxes: Service, most: number): Effect.Effect<Service,
             yield* restore(gate.take(1))
             const own = yield* Scope.make()
             yield* Effect.addFinalizer(() => Effect.forkDaemon(release(own)))
-            return yield* restore(Scope.extend(sandboxes.open(spec), own))
+            // What it adds to its scope runs as the fiber that added it would: one of the prompt's would end it with the run's work.
+            const opening = yield* Effect.forkDaemon(restore(Scope.extend(sandboxes.open(spec), own)))
+            return yield* Effect.onInterrupt(restore(Fiber.join(opening)), () => Fiber.interrupt(opening))
           })
         )
     }

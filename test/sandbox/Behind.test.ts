@@ -1,6 +1,7 @@
 /** A prompt does not wait for the release of its sandbox, so many exist at once, and none is forgotten. */
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
+import * as Proc from "../../src/sandbox/Proc.ts"
 import { SandboxError, type Sandboxes } from "../../src/sandbox/Sandbox.ts"
 import * as Startup from "../../src/sandbox/Startup.ts"
 import { box, place, spec } from "./places.ts"
@@ -51,6 +52,24 @@ describe("A sandbox behind its prompt", () => {
     )
     expect(count).toEqual({ now: 0, most: 3 })
     expect(notes).toHaveLength(60)
+  })
+
+  it("is released to its end, whatever that starts, when the work it was part of is over or interrupted.", async () => {
+    for (const stopped of [false, true]) {
+      let ends = 0
+      const { sandboxes } = place(undefined, () =>
+        Effect.map(Proc.atMost(Proc.pause(60), 5000), () => {
+          ends++
+        })
+      )
+      await within(sandboxes, 8, (behind) => {
+        const one = (at: number) =>
+          Effect.scoped(Effect.zipRight(behind.open(spec(at)), stopped ? Effect.never : Effect.void))
+        const work = Effect.forEach([1, 2, 3, 4], one, { concurrency: 4, discard: true })
+        return Effect.timeoutOption(work, 30)
+      })
+      expect(ends).toBe(4)
+    }
   })
 
   it("makes the next prompt wait for its place only where all are taken.", async () => {

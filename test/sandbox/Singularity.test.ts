@@ -160,7 +160,7 @@ describe.skipIf(!works && process.env.CI === undefined)("Singularity", () => {
       ["/etc/passwd", "/etc/passwd is no directory"],
       ["/etc/passwd/below", "/etc/passwd is no directory"],
       ["d/".repeat(2000), "its name is too long"],
-      ["a\0b", "it has a NUL character"]
+      ["a\0b", "it has a control character"]
     ])("is refused before its first command where %j cannot be the working directory", async (cwd, why) => {
       const error = await refusal({ cwd })
       expect(error).toMatchObject({ reason: "Unavailable", transient: false })
@@ -172,8 +172,8 @@ describe.skipIf(!works && process.env.CI === undefined)("Singularity", () => {
       alone(
         (box) =>
           Effect.gen(function* () {
-            const hog = yield* box.exec("head -c 300m /dev/zero | tail -c 290m | wc -c", { timeout: 30 })
-            expect(said(hog)).not.toContain("304087040")
+            const hog = yield* sh(box, "dd if=/dev/zero of=/dev/null bs=290M count=1 >/dev/null 2>&1; echo $?")
+            expect(hog).toMatch(/^[1-9]/)
             const bomb = "i=0; while [ $i -lt 700 ]; do sleep 8701 & i=$((i+1)); done; echo all"
             expect(said(yield* box.exec(`(${bomb}) 2>&1 | tail -n 3`, { timeout: 5 }))).not.toMatch(/^all$/)
             expect(yield* sh(box, "echo on")).toBe("on")
@@ -445,7 +445,7 @@ describe.skipIf(!works && process.env.CI === undefined)("Singularity", () => {
         "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '",
         "cat /proc/1/environ /proc/self/environ | grep -c s3cr3t",
         "i=0; while [ $i -lt 600 ]; do sleep 9201 & i=$((i+1)); done 2>/dev/null; echo bombed",
-        "head -c 300m /dev/zero | tail -c 290m | wc -c",
+        "dd if=/dev/zero of=/dev/null bs=290M count=1 >/dev/null 2>&1 && echo too much",
         "echo on"
       ]
       const ran = spawnSync(
@@ -462,7 +462,7 @@ describe.skipIf(!works && process.env.CI === undefined)("Singularity", () => {
       )
       expect(ran.stdout).toContain("65534\n/work\n6\n\nlo\n\n0\n\n")
       expect(ran.stdout).toMatch(/\non\n\nready\n$/)
-      expect(ran.stdout).not.toContain("304087040")
+      expect(ran.stdout).not.toContain("too much")
       expect(readdirSync(own).filter((name) => name.startsWith("batch-runner"))).toEqual([])
       expect(Images.processes("^sleep\\x009201")).toEqual([])
     })

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type Dockerode from "dockerode"
-import { Data, Duration, Effect, Either } from "effect"
+import { Data, Effect, Either } from "effect"
+import * as Proc from "../Proc.ts"
 import { SandboxError } from "../Sandbox.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
@@ -56,11 +57,10 @@ const clientOf = (docker: Dockerode, host: string): Client => ({
   docker,
   host,
   call: (run, seconds = minute) =>
-    Effect.tryPromise({ try: () => run(docker), catch: failure }).pipe(
-      Effect.timeoutFail({
-        duration: Duration.seconds(seconds),
-        onTimeout: () => new EngineError({ status: 0, message: `the engine did not answer within ${seconds} seconds` })
-      })
+    Effect.flatMap(
+      Proc.atMost(Effect.either(Effect.tryPromise({ try: () => run(docker), catch: failure })), seconds * 1000),
+      (answer) =>
+        answer ?? new EngineError({ status: 0, message: `the engine did not answer within ${seconds} seconds` })
     )
 })
 

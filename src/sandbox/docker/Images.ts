@@ -182,7 +182,7 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
           if (!final) known.delete(name)
           return Deferred.done(found, exit)
         })
-        return Effect.zipRight(Effect.forkIn(Effect.exit(work), scope), Deferred.await(found))
+        return Effect.zipRight(Effect.forkIn(Effect.interruptible(Effect.exit(work)), scope), Deferred.await(found))
       })
     return { have, forget: (name) => void known.delete(name) }
   })

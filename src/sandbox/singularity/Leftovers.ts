@@ -8,7 +8,7 @@ import * as Child from "../Child.ts"
 import * as Owner from "../Owner.ts"
 import * as Place from "../Place.ts"
 import * as Proc from "../Proc.ts"
-import type { Cleaned } from "../Sandbox.ts"
+import { type Cleaned, cleaned } from "../Sandbox.ts"
 import * as Members from "./Members.ts"
 
 const prefix = "batch-runner-singularity-"
@@ -37,9 +37,6 @@ const entries = (folder: string): ReadonlyArray<string> =>
     () => []
   )
 
-const counted = (count: number, one: string, many: string): Cleaned =>
-  count === 0 ? [] : [`${count} ${count === 1 ? one : many}`]
-
 /** Removes what dead runners left: instances, folders below `root`, half-converted images in `cache`. */
 export const remove = ({ root, cache }: { readonly root: string; readonly cache: string }): Effect.Effect<Cleaned> =>
   Effect.gen(function* () {
@@ -50,9 +47,9 @@ export const remove = ({ root, cache }: { readonly root: string; readonly cache:
     const halves = entries(cache).filter(abandonedPart)
     yield* Effect.forEach(halves, (half) => Place.remove(join(cache, half)), { discard: true })
     return [
-      ...counted(instances.length, "Singularity instance", "Singularity instances"),
-      ...counted(folders.length, "folder of Singularity sandboxes", "folders of Singularity sandboxes"),
-      ...counted(halves.length, "half-converted image", "half-converted images")
+      ...cleaned(instances.length, "Singularity instance"),
+      ...cleaned(folders.length, "folder of Singularity sandboxes", "folders of Singularity sandboxes"),
+      ...cleaned(halves.length, "half-converted image")
     ]
   })
 
