@@ -6,6 +6,7 @@ import * as Container from "./docker/Container.ts"
 import * as Endpoint from "./docker/Endpoint.ts"
 import * as Images from "./docker/Images.ts"
 import * as Owner from "./Owner.ts"
+import * as Proc from "./Proc.ts"
 import * as Remote from "./Remote.ts"
 import { type Cleaned, type ContainerOptions, cleaned, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
@@ -128,6 +129,9 @@ const owned = (client: Client.Client, mine: string | undefined) =>
       })
   )
 
+/** Milliseconds for a layer that closes to look for what it may have left. */
+const lastLook = 30_000
+
 /** Containers removed at the same time. */
 const removals = 8
 
@@ -168,7 +172,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       yield* Startup.sweep(removeAll(client, undefined))
       // What an interruption left half made is still known by its label.
       const owner = `${Owner.here()}-${layers++}`
-      yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(removeAll(client, owner), "30 seconds")))
+      yield* Effect.addFinalizer(() => Proc.atMost(Effect.ignore(removeAll(client, owner)), lastLook))
       const images = yield* Images.make(client)
       const { ramp = (start) => start } = options
       let opened = 0

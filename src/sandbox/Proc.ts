@@ -1,6 +1,6 @@
 /** The machine's processes as /proc shows them: which belong to a call, and how they are ended. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs"
-import { Effect, Either } from "effect"
+import { Effect, Either, Fiber } from "effect"
 
 /** The variable that tells which call started a process: its children inherit it. */
 export const marker = "BATCH_RUNNER_CALL"
@@ -103,9 +103,31 @@ export const pause = (millis: number): Effect.Effect<void> =>
     return Effect.sync(() => clearTimeout(timer))
   })
 
-/** Waits for `effect`, for `millis` at most, also where interruption is held off; undefined when it took longer. */
+/**
+ * Waits for `effect`, for `millis` at most, also where interruption is held off; undefined when it took longer. It runs in a
+ * fiber that is nobody's child: a fiber that is interrupted passes that on to its children, held off or not.
+ */
 export const atMost = <A>(effect: Effect.Effect<A>, millis: number): Effect.Effect<A | undefined> =>
-  Effect.raceFirst(Effect.interruptible(effect), Effect.interruptible(Effect.as(pause(millis), undefined)))
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDaemon(Effect.interruptible(effect)), (fiber) =>
+      restore(
+        Effect.async<A | undefined>((resume) => {
+          const timer = setTimeout(() => {
+            fiber.unsafeInterruptAsFork(fiber.id())
+            resume(Effect.succeed(undefined))
+          }, millis)
+          fiber.addObserver((exit) => {
+            clearTimeout(timer)
+            resume(exit)
+          })
+          return Effect.zipRight(
+            Effect.sync(() => clearTimeout(timer)),
+            Fiber.interrupt(fiber)
+          )
+        })
+      )
+    )
+  )
 
 /**
  * Ends all processes that `targets` names, new ones too, until it names none; true when that came within `millis` and before

@@ -67,9 +67,9 @@ const releaseLimit = 60_000
 export const behind = (sandboxes: Service, most: number): Effect.Effect<Service, never, Scope.Scope> =>
   Effect.gen(function* () {
     const gate = Effect.unsafeMakeSemaphore(most)
-    yield* Effect.addFinalizer(() => Proc.atMost(Effect.disconnect(gate.take(most)), releaseLimit))
+    yield* Effect.addFinalizer(() => Proc.atMost(gate.take(most), releaseLimit))
     const release = (own: Scope.CloseableScope) =>
-      Proc.atMost(Effect.disconnect(Scope.close(own, Exit.void)), releaseLimit).pipe(Effect.ensuring(gate.release(1)))
+      Proc.atMost(Scope.close(own, Exit.void), releaseLimit).pipe(Effect.ensuring(gate.release(1)))
     return {
       open: (spec) =>
         Effect.uninterruptibleMask((restore) =>

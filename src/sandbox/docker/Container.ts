@@ -102,21 +102,20 @@ const survey = (
     })
     stream.on("data", take)
     Client.over(stream, () => Deferred.unsafeDone(settled, Effect.succeed(undefined)))
-    return yield* client
-      .call(() => container.start(), startLimit)
-      .pipe(
-        Effect.mapError(startError(plan)),
-        Effect.zipRight(Proc.atMost(Deferred.await(settled), startLimit * 1000)),
-        Effect.flatMap((found) => {
-          if (found !== undefined) return Effect.succeed(found)
-          if (format.test(said)) return unfit(plan.image, otherMachine)
-          return new SandboxError({
-            reason: "StartFailed",
-            detail: `A container of ${plan.image} ended before it was ready: ${said.trim().slice(0, 500) || "it said nothing"}`
-          })
-        }),
-        Effect.ensuring(Effect.sync(() => Client.drop(stream)))
-      )
+    // A removal that comes in the midst of a start may be refused, and the container stays.
+    return yield* Effect.uninterruptible(client.call(() => container.start(), startLimit)).pipe(
+      Effect.mapError(startError(plan)),
+      Effect.zipRight(Proc.atMost(Deferred.await(settled), startLimit * 1000)),
+      Effect.flatMap((found) => {
+        if (found !== undefined) return Effect.succeed(found)
+        if (format.test(said)) return unfit(plan.image, otherMachine)
+        return new SandboxError({
+          reason: "StartFailed",
+          detail: `A container of ${plan.image} ended before it was ready: ${said.trim().slice(0, 500) || "it said nothing"}`
+        })
+      }),
+      Effect.ensuring(Effect.sync(() => Client.drop(stream)))
+    )
   })
 
 /** The directories that are missing of `cwd`, as an archive of nothing else. */
@@ -150,18 +149,22 @@ const provide = (
     return { ...found, directory: "bare" }
   })
 
+/** Times that a removal is asked for, and milliseconds between them: an engine may be at work on the container. */
+const removals = 40
+const removalPause = 250
+
 /** Removes a container with all that is in it, running or not. */
 export const remove = (
   client: Client.Client,
-  container: Dockerode.Container
+  container: Dockerode.Container,
+  left = removals
 ): Effect.Effect<void, Client.EngineError> =>
-  client
-    .call(() => container.remove({ force: true, v: true }), 20)
-    .pipe(
-      // Gone, or about to be: by itself, or by another's hand.
-      Effect.catchIf(Client.gone, () => Effect.void),
-      Effect.asVoid
-    )
+  Effect.catchAll(Effect.asVoid(client.call(() => container.remove({ force: true, v: true }), 20)), (error) => {
+    // Gone, or about to be: by itself, or by another's hand.
+    if (error.status === 404 || /already in progress/.test(error.message)) return Effect.void
+    const again = error.status >= 400 && left > 1
+    return again ? Effect.zipRight(Proc.pause(removalPause), remove(client, container, left - 1)) : error
+  })
 
 /** Makes a container that does not run yet. */
 export const create = (client: Client.Client, plan: Plan): Effect.Effect<Dockerode.Container, SandboxError> =>

@@ -3,8 +3,9 @@ import { setMaxListeners } from "node:events"
 import { existsSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
-import { Data, Duration, Effect, Either, Option, Runtime, Schema, type Scope } from "effect"
+import { Data, Effect, Either, Option, Runtime, Schema, type Scope } from "effect"
 import type { App, ModalClient, ModalClientParams } from "modal"
+import * as Proc from "../Proc.ts"
 import { SandboxError } from "../Sandbox.ts"
 
 /** What Modal, or its SDK, answered instead of doing what it was asked. */
@@ -48,12 +49,12 @@ export const wait = <A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect
 
 /** Calls Modal; fails when that takes longer than `seconds`, a minute by default. */
 export const call = <A>(run: () => Promise<A>, seconds = 60): Effect.Effect<A, ModalError> =>
-  // Nothing may wait longer, also where interruption is held off.
-  Effect.timeoutFail(Effect.interruptible(wait(run)), {
-    duration: Duration.seconds(seconds),
-    onTimeout: () =>
+  Effect.flatMap(
+    Proc.atMost(Effect.either(wait(run)), seconds * 1000),
+    (answer) =>
+      answer ??
       new ModalError({ status: status.deadline, kind: "", message: `Modal did not answer within ${seconds} seconds` })
-  })
+  )
 
 const status = { deadline: 4, notFound: 5, denied: 7, exhausted: 8, unauthenticated: 16 }
 
