@@ -48,7 +48,8 @@ const connect = (host: string | undefined): Effect.Effect<Client.Client, Sandbox
       tried.push(`${place.host || place.by} (${client.left.message})`)
     }
     const named = places[0]?.by === "its socket" ? "" : `, named by ${places[0]?.by}`
-    return yield* unavailable(`No container engine answers at ${tried.join(", ")}${named}; ${hints}`)
+    const right = tried.some((one) => one.includes("EACCES")) ? "become a member of the socket's group, or " : ""
+    return yield* unavailable(`No container engine answers at ${tried.join(", ")}${named}; ${right}${hints}`)
   })
 
 const Info = Schema.Struct({
