@@ -40,7 +40,9 @@ const plain: ContainerOptions = { run: "my_run", network: true, cpus: undefined,
 
 const image = "python:3.11-slim"
 
-describe("A sandbox at Modal", () => suite("modal", ofImage(Modal.layer(plain), image)))
+describe("A sandbox at Modal", () => {
+  suite("modal", ofImage(Modal.layer(plain), image))
+})
 
 /** Runs with the service of a layer of its own. */
 const using = <A, E>(
