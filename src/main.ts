@@ -7,7 +7,7 @@ import * as Command from "./cli/Command.ts"
 import * as Output from "./cli/Output.ts"
 
 /** Exit codes of an interrupted run. */
-const signals = { SIGINT: 130, SIGTERM: 143 }
+const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 
 const stop = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
 let signalled: keyof typeof signals | undefined
@@ -39,8 +39,10 @@ const releaseLimit = 30_000
 /** The first signal lets the run put its files in order; the second only releases what it holds; the third does not even wait for that. */
 const runMain = makeRunMain(({ fiber, teardown }) => {
   const keepAlive = setInterval(() => {}, 2 ** 31 - 1)
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
+      // Without a terminal there is none to lose: `nohup` means that we go on, and Node forgets what it asked of us.
+      if (signal === "SIGHUP" && !process.stderr.isTTY) return
       if (signalled !== undefined) {
         const code = signals[signalled]
         if (releasing) return process.exit(code)

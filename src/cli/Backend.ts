@@ -72,14 +72,11 @@ const sourceOf = (config: Settings, folder: string, dataset: DatasetService): So
 }
 
 /** What killed runs left in engines that this run may have no use for. */
-const leftovers = Effect.all(
-  [
-    Trace.follow("docker", Docker.clean),
-    Trace.follow("singularity", Singularity.clean),
-    Trace.follow("modal", Modal.clean)
-  ],
-  { concurrency: "unbounded", mode: "either" }
-)
+const leftovers = [
+  Trace.follow("docker", Docker.clean),
+  Trace.follow("singularity", Singularity.clean),
+  Trace.follow("modal", Modal.clean)
+]
 
 /** The sandboxes of the run whose files lie in `folder`. */
 export const layer = (config: Settings, folder: string): Layer.Layer<Sandboxes, SandboxError | UsageError, Dataset> =>
@@ -92,7 +89,7 @@ export const layer = (config: Settings, folder: string): Layer.Layer<Sandboxes, 
         Layer.scoped(
           Sandboxes,
           Effect.zipRight(
-            Startup.sweep(leftovers),
+            Effect.forEach(leftovers, Startup.sweep, { discard: true }),
             Effect.flatMap(Sandboxes, (sandboxes) => Startup.behind(sandboxes, most))
           )
         ).pipe(Layer.provide(sourceOf(config, folder, dataset)))

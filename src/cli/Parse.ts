@@ -64,7 +64,7 @@ const cpus = (typed: Typed): Read<number | null> => {
   const allowed = /^\d+(\.\d+)?$/.test(value) && Number(value) >= 0.01 && Number(value) <= 10_000
   return allowed
     ? Either.right(Number(value))
-    : Either.left(bad("cpus", value, "a number of processors, such as 2 or 0.5"))
+    : Either.left(bad("cpus", value, "a number of processors of at least 0.01, such as 2 or 0.5"))
 }
 
 const decodePrefill = Schema.decodeUnknownEither(Schema.Array(RunConfig.PrefillMessage))

@@ -25,7 +25,7 @@ export const on = (typed: Typed, name: string): boolean => typed[name] === true
 /** An empty value is more likely a variable that is not set than a wish for the default, which may cost money. */
 export const notEmpty = (typed: Typed, name: string, fallback: string, allowed: string): Read<string> =>
   text(typed, name)?.trim() === ""
-    ? Either.left(bad(name, "", `${allowed}; or leave it out for ${fallback}`))
+    ? Either.left(bad(name, "", `${allowed}; or leave it out${fallback === "" ? "" : ` for ${fallback}`}`))
     : Either.right(filled(typed, name) ?? fallback)
 
 export const required = (typed: Typed, name: string, what: string): Read<string> => {

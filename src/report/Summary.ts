@@ -26,7 +26,12 @@ export const render = (report: Report, resume: string): string => {
       ? ["", "no row was kept, as none holds reasoning: give --reasoning_filter=off in a new run to keep such rows"]
       : []),
     ...(report.hopeless > 0 ? ["", `${report.hopeless} cannot succeed as they are: failures.jsonl says why`] : []),
-    ...(report.toDo > 0 ? ["", `${report.toDo} still to do; go on with: ${resume}`] : [])
+    ...(report.toDo > 0
+      ? [
+          "",
+          `${report.toDo} still to do; ${report.hopeless > 0 ? "mend what can be mended, then " : ""}go on with: ${resume}`
+        ]
+      : [])
   ]
   return lines.join("\n")
 }

@@ -26,10 +26,12 @@ const isForeign = (image: string): boolean => {
 const once = (source: Source, scope: Scope.Scope) =>
   Effect.cached(Effect.map(Layer.buildWithScope(source, scope), (context) => Context.get(context, Sandboxes)))
 
-const nowhere = (image: string, reasons: ReadonlyArray<SandboxError>) =>
+const install = "install and start Docker or Podman, or install Apptainer"
+
+const nowhere = (image: string) =>
   new SandboxError({
     reason: "Unavailable",
-    detail: `The image ${image} needs a container engine, and there is none here: install and start Docker or Podman, or install Apptainer (${reasons.map(({ message }) => message).join("; ")})`
+    detail: `The image ${image} needs a container engine, and none was found at the start: ${install}`
   })
 
 /**
@@ -54,12 +56,12 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
         const found = yield* Effect.either(singularity)
         yield* found._tag === "Right"
           ? Effect.logInfo(`images run in Singularity: ${engine.left.message}`)
-          : Effect.logWarning(nowhere("of some prompts", [engine.left, found.left]).message)
+          : Effect.logWarning(
+              `there is no container engine, and prompts with an image will fail: ${install} (${engine.left.message}; ${found.left.message})`
+            )
       }
       const containers = (image: string) =>
-        engine === undefined || engine._tag === "Right"
-          ? docker
-          : Effect.mapError(singularity, (error) => nowhere(image, [engine.left, error]))
+        engine === undefined || engine._tag === "Right" ? docker : Effect.mapError(singularity, () => nowhere(image))
       return {
         open: (spec) =>
           Effect.flatMap(

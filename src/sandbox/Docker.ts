@@ -29,7 +29,7 @@ const labels = {
 /** What a container may take where nothing is said, if the machine has as much. */
 const usual = { cpus: 2, memory: 4 * 2 ** 30 }
 
-const hints = "start it, or set DOCKER_HOST to its address"
+const hints = "start it, or set DOCKER_HOST to its address (unix:///path, tcp://host:port, ssh://user@host)"
 
 const unavailable = (detail: string) => new SandboxError({ reason: "Unavailable", detail })
 
@@ -147,12 +147,17 @@ const removeAll = (client: Client.Client, mine: string | undefined) =>
     return gone.filter(Boolean).length
   })
 
+const cleanBy = (client: Client.Client) =>
+  Effect.map(removeAll(client, undefined), (count) => cleaned(count, "container"))
+
 /** Removes the containers that dead runners left on this machine; fails when no engine answers. */
-export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.flatMap(connect(undefined), (client) =>
-  Effect.mapBoth(removeAll(client, undefined), {
-    onFailure: Client.toSandboxError("The containers of dead runs could not be removed", "Unavailable"),
-    onSuccess: (count) => cleaned(count, "container")
-  })
+export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.flatMap(
+  Effect.suspend(() => connect(undefined)),
+  (client) =>
+    Effect.mapError(
+      cleanBy(client),
+      Client.toSandboxError("The containers of dead runs could not be removed", "Unavailable")
+    )
 )
 
 const noImage = unavailable("A container needs an image, and this prompt names none; give one to all by --image")
@@ -170,7 +175,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       const client = yield* connect(options.host)
       const host = yield* limits(client, options)
       yield* Trace.leave("docker")
-      yield* Startup.sweep(removeAll(client, undefined))
+      yield* Startup.sweep(cleanBy(client))
       // What an interruption left half made is still known by its label.
       const owner = `${Owner.here()}-${layers++}`
       yield* Effect.addFinalizer(() => Proc.atMost(Effect.ignore(removeAll(client, owner)), lastLook))
@@ -178,11 +183,11 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       const { ramp = (start) => start } = options
       let opened = 0
 
-      const kind = (spec: SandboxSpec, container: Container.Container): Session.Kind => ({
+      const kind = (container: Container.Container): Session.Kind => ({
         cwd: container.found.cwd,
         home: container.found.home,
         shell: container.found.shell,
-        id: `${owner}-${spec.id}`,
+        id: "",
         make: Effect.suspend(() =>
           container.engine.alive()
             ? Effect.succeed(Remote.ground(container.engine, Effect.void))
@@ -219,7 +224,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
             )
           )
           const container = yield* ramp(Effect.flatMap(made, (made) => Container.start(client, plan, made)))
-          return yield* Session.make(kind(spec, container))
+          return yield* Session.make(kind(container))
         })
       }
     })

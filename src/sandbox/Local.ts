@@ -10,7 +10,7 @@ import * as Namespace from "./Namespace.ts"
 import * as Output from "./Output.ts"
 import * as Place from "./Place.ts"
 import * as Plain from "./Plain.ts"
-import { type Cleaned, cleaned, SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
+import { type Cleaned, SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
 import * as Startup from "./Startup.ts"
 import * as Survey from "./Survey.ts"
@@ -67,7 +67,7 @@ const inNamespace = (shared: Shared, system: System.System, name: string, cwd: s
     cwd: directory,
     home: Layout.home,
     shell: shared.shell,
-    id,
+    id: `${id}.`,
     make: Effect.gen(function* () {
       const hidden = System.hidden(system, [...shared.options.hide, shared.base])
       const provided = Layout.plan(system, hidden, directory)
@@ -98,7 +98,7 @@ const inFolder = (shared: Shared, name: string, cwd: string): Session.Kind => {
     cwd: directory,
     home,
     shell: shared.shell,
-    id,
+    id: `${id}.`,
     make: Effect.gen(function* () {
       yield* Place.make(place, ["work", "home", "tmp"])
       // A directory that cannot be made is what the first command will say.
@@ -149,10 +149,7 @@ const noImage = (spec: SandboxSpec) =>
   })
 
 /** Removes the folders and processes that dead runners left on this machine. */
-export const clean: Effect.Effect<Cleaned> = Effect.map(
-  Effect.suspend(() => Place.removeAbandoned(tmpdir())),
-  (count) => cleaned(count, "folder of local sandboxes", "folders of local sandboxes")
-)
+export const clean: Effect.Effect<Cleaned> = Effect.suspend(() => Place.removeAbandoned(tmpdir()))
 
 /** A session that is put together with its first call: most of what a prompt without tool calls would pay for it. */
 const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.Scope> =>

@@ -70,19 +70,20 @@ const terminateAll = (
   })
 
 /** Terminates what runners left that are dead for certain. */
-const sweep = (account: Account.Account): Effect.Effect<number, Account.ModalError> =>
-  terminateAll(account, { machine: Owner.machine() }, Owner.isDead)
+const sweep = (account: Account.Account): Effect.Effect<Cleaned, Account.ModalError> =>
+  Effect.map(terminateAll(account, { machine: Owner.machine() }, Owner.isDead), (count) =>
+    cleaned(count, "Modal sandbox", "Modal sandboxes")
+  )
 
 /** Terminates the sandboxes that dead runners of this machine left at Modal; nothing to do where there is no token. */
 export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.scoped(
   Effect.gen(function* () {
     const account = yield* Account.find
     if (account === undefined) return []
-    const count = yield* Effect.mapError(
+    return yield* Effect.mapError(
       sweep(account),
       Account.toSandboxError("The Modal sandboxes of dead runs could not be terminated")
     )
-    return cleaned(count, "Modal sandbox", "Modal sandboxes")
   })
 )
 
@@ -165,7 +166,7 @@ export const layer = (options: ContainerOptions): Layer.Layer<Sandboxes, Sandbox
             cwd: found.cwd,
             home: found.home,
             shell: found.shell,
-            id: `${owner}-${spec.id}`,
+            id: "",
             make: Effect.suspend(() =>
               execs.alive() ? Effect.succeed(Remote.ground(execs, Effect.void)) : execs.lost()
             ),

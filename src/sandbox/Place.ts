@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { Effect, Either } from "effect"
 import * as Owner from "./Owner.ts"
 import * as Proc from "./Proc.ts"
-import { SandboxError } from "./Sandbox.ts"
+import { type Cleaned, cleaned, SandboxError } from "./Sandbox.ts"
 
 const prefix = "batch-runner-"
 
@@ -69,8 +69,8 @@ const endAbandoned = () => {
   }
 }
 
-/** Removes what dead runners left below `root`, and the processes that they left on this machine; gives the number of folders. */
-export const removeAbandoned = (root: string): Effect.Effect<number> =>
+/** Removes what dead runners left below `root`, and the processes that they left on this machine */
+export const removeAbandoned = (root: string): Effect.Effect<Cleaned> =>
   Effect.suspend(() => {
     endAbandoned()
     const names = Either.getOrElse(
@@ -80,6 +80,6 @@ export const removeAbandoned = (root: string): Effect.Effect<number> =>
     const found = names.filter(abandoned).slice(0, 1000)
     return Effect.as(
       Effect.forEach(found, (name) => remove(join(root, name)), { discard: true }),
-      found.length
+      cleaned(found.length, "folder of local sandboxes", "folders of local sandboxes")
     )
   })

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { Effect, Either, Fiber } from "effect"
 
 /** The variable that tells which call started a process: its children inherit it. */
-export const marker = "BATCH_RUNNER_CALL"
+export const marker = "SANDBOX_CALL"
 
 export interface Process {
   readonly pid: number

@@ -39,7 +39,7 @@ export interface Engine {
 // The shell's own words, such as that a command was killed, are none of the command's. Input that it left is taken, for an
 // engine may break off an exchange whose other end goes away with something unread. The last `cat` lives on as long as
 // something that the command left holds its output, so that this does not die of a closed pipe.
-const wrapper = `call=$1 drain=$2; shift 2; { "$@" 2>&1; code=$?; $drain >/dev/null; printf '\\036%s %s\\n' "$call" $code; } 2>/dev/null | cat`
+const wrapper = `word=$1 drain=$2; shift 2; { "$@" 2>&1; code=$?; $drain >/dev/null; printf '\\036%s %s\\n' "$word" $code; } 2>/dev/null | cat`
 
 /** Ends the processes $2, $3, … by signal $1, then shows who lives: the marked, those of the call, everyone. */
 const census = `
@@ -84,14 +84,15 @@ const start = (
       Deferred.unsafeDone(ended, Effect.succeed(code))
     }
     const intake = Mark.intake(launch.output, () => Deferred.unsafeDone(marked, Effect.void))
-    const output = Mark.ending(call, intake.take, finish)
+    const word = `end of ${call}`
+    const output = Mark.ending(word, intake.take, finish)
     const exchange = yield* engine.exec({
       argv: [
         "/bin/sh",
         "-c",
         wrapper,
         "sh",
-        call,
+        word,
         launch.stdin instanceof Uint8Array ? "cat" : ":",
         ...launch.argv([])
       ],

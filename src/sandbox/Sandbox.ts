@@ -5,10 +5,20 @@ import type { Output } from "./Output.ts"
 /** Why a sandbox could not do its part. `detail` is one sentence for people. */
 export class SandboxError extends Schema.TaggedError<SandboxError>()("SandboxError", {
   /**
-   * `Unavailable`: there is no such backend here, or it cannot do what is asked. `ImageMissing`: the image cannot be had.
-   * `ImageUnfit`: it is there, but no session can run in it. `NoSpace`: the disk is full. `StartFailed`, `Lost`: bad luck.
+   * `Unavailable`: there is no such backend here, or it cannot do what is asked. `EngineDown`: it does not answer now.
+   * `ImageMissing`: the image cannot be had. `ImageUnreachable`: its registry does not answer now, or is busy. `ImageUnfit`: it
+   * is there, but no session can run in it. `NoSpace`: the disk is full. `StartFailed`, `Lost`: bad luck.
    */
-  reason: Schema.Literal("Unavailable", "ImageMissing", "ImageUnfit", "NoSpace", "StartFailed", "Lost"),
+  reason: Schema.Literal(
+    "Unavailable",
+    "EngineDown",
+    "ImageMissing",
+    "ImageUnreachable",
+    "ImageUnfit",
+    "NoSpace",
+    "StartFailed",
+    "Lost"
+  ),
   detail: Schema.String
 }) {
   override get message(): string {
@@ -16,7 +26,11 @@ export class SandboxError extends Schema.TaggedError<SandboxError>()("SandboxErr
   }
   /** Whether another attempt, with nothing changed on the machine, may succeed. */
   get transient(): boolean {
-    return this.reason === "StartFailed" || this.reason === "Lost"
+    return this.passing || this.reason === "ImageUnreachable"
+  }
+  /** Whether it may succeed if it is tried again within seconds. */
+  get passing(): boolean {
+    return this.reason === "EngineDown" || this.reason === "StartFailed" || this.reason === "Lost"
   }
 }
 

@@ -50,7 +50,7 @@ export interface Kind {
   readonly cwd: string
   readonly home: string
   readonly shell: string
-  /** Unique on this machine; calls are `<id>.<n>`. */
+  /** In front of the names of its calls, `<id><n>`: unique on this machine where processes of several sessions are seen together. */
   readonly id: string
   readonly make: Effect.Effect<Ground, SandboxError>
   /** Clears away what `make` left, with the last ground ended. */
@@ -102,7 +102,7 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
     let calls = 0
 
     const begin = (launch: Launch): Effect.Effect<Running, SandboxError> =>
-      Effect.flatMap(ground, (on) => on.launch(`${kind.id}.${++calls}`, launch))
+      Effect.flatMap(ground, (on) => on.launch(`${kind.id}${++calls}`, launch))
 
     const stop = (running: Running) => Effect.suspend(() => (running.exitCode() === null ? running.kill : Effect.void))
 
@@ -125,7 +125,8 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
               })
             )
             if (code._tag === "TimedOut") yield* running.kill
-            else if (running.lost()) return yield* lost("The sandbox went away while a command ran in it.")
+            else if (running.lost())
+              return yield* lost("The sandbox ended, or its engine went away, while a command ran in it.")
             return { ...code, mark: running.mark(), output: running.output() }
           }),
         stop

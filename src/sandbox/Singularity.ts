@@ -1,6 +1,6 @@
 /** Sandboxes in containers of Apptainer or Singularity: an instance for each prompt, without a daemon, and without root. */
 import { mkdirSync } from "node:fs"
-import { homedir, tmpdir } from "node:os"
+import { availableParallelism, homedir, tmpdir, totalmem } from "node:os"
 import { basename, join } from "node:path"
 import { Effect, Either, Layer, type Scope } from "effect"
 import * as Fifo from "./Fifo.ts"
@@ -172,7 +172,7 @@ const opened = (
       cwd: survey.cwd,
       home: survey.home,
       shell: survey.shell,
-      id,
+      id: "",
       make: Effect.gen(function* () {
         if (over) {
           const detail = `The sandbox has ended: ${yard.options.lifetime} seconds are the longest one may last.`
@@ -196,9 +196,21 @@ const makeFolder = (folder: string) =>
 const probe = (program: string) =>
   Effect.gen(function* () {
     const ended = yield* Program.run([program, "--version"], { env: { PATH: Program.path }, millis: 30_000 })
-    if (ended.exitCode === 0) return
+    if (ended.exitCode === 0 && /apptainer|singularity|version/i.test(ended.output)) return
     return yield* unavailable(`${program} does not run: ${Complaint.line(ended.errors || ended.output)}`)
   })
+
+/** What is asked for each sandbox must be there. */
+const withinReach = ({ cpus = 0, memory = 0 }: Options) => {
+  const most = availableParallelism()
+  if (cpus > most) return unavailable(`--cpus: given ${cpus}, allowed: at most the ${most} of this machine`)
+  const bytes = totalmem()
+  if (memory <= bytes) return Effect.void
+  const inGigabytes = (amount: number) => `${Math.floor(amount / 2 ** 20) / 1024}g`
+  return unavailable(
+    `--memory: given ${inGigabytes(memory)}, allowed: at most the ${inGigabytes(bytes)} of this machine`
+  )
+}
 
 /**
  * Sandboxes by Apptainer or Singularity. Opening one fetches and converts its image where that has not been done on this machine,
@@ -210,6 +222,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
     Effect.gen(function* () {
       const program = yield* Program.find(options.program)
       yield* probe(program)
+      yield* withinReach(options)
       const root = options.root ?? tmpdir()
       const cache = options.cache ?? defaultCache()
       const base = join(root, Leftovers.name())

@@ -5,6 +5,7 @@
 import { Clock, type Context, Effect, ExecutionStrategy, Exit, Fiber, Scope } from "effect"
 import * as Proc from "./Proc.ts"
 import {
+  type Cleaned,
   type ContainerOptions,
   SandboxError,
   type Sandboxes,
@@ -44,7 +45,7 @@ const openIn = (sandboxes: Service, spec: SandboxSpec, scope: Scope.Scope) =>
 export const persistent = (sandboxes: Service): Service => {
   const attempt = (spec: SandboxSpec, scope: Scope.Scope, made: number): Effect.Effect<SandboxService, SandboxError> =>
     Effect.catchAll(openIn(sandboxes, spec, scope), (error) => {
-      if (!error.transient) return error
+      if (!error.passing) return error
       if (made >= tries) {
         return new SandboxError({ reason: error.reason, detail: `${error.detail} (tried ${made} times)` })
       }
@@ -88,9 +89,12 @@ export const behind = (sandboxes: Service, most: number): Effect.Effect<Service,
 /** Milliseconds that a run waits at its end for what it began to clear away at its start. */
 const sweepLimit = 20_000
 
+const told = (removed: Cleaned) =>
+  removed.length === 0 ? Effect.void : Effect.logInfo(`removed what dead runs left: ${removed.join(", ")}`)
+
 /** Clears away what dead runs left while this one works. A run that is over sooner does not break that off. */
-export const sweep = (clean: Effect.Effect<unknown, unknown>): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.flatMap(Effect.forkDaemon(Effect.ignore(clean)), (cleaning) =>
+export const sweep = (clean: Effect.Effect<Cleaned, unknown>): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.flatMap(Effect.forkDaemon(Effect.ignore(Effect.tap(clean, told))), (cleaning) =>
     Effect.addFinalizer(() =>
       Effect.zipRight(Proc.atMost(Fiber.await(cleaning), sweepLimit), Fiber.interruptFork(cleaning))
     )

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Either, type Scope } from "effect"
 import * as Owner from "./Owner.ts"
+import type { Cleaned } from "./Sandbox.ts"
 
 const prefix = "batch-runner."
 
@@ -27,8 +28,8 @@ export const leave = (backend: string): Effect.Effect<void, never, Scope.Scope> 
     )
   )
 
-/** Looks, by `clean`, where dead runs had sandboxes of `backend`, if there were any; their notes go when that worked. */
-export const follow = <A, E>(backend: string, clean: Effect.Effect<A, E>): Effect.Effect<void, E> =>
+/** Cleans where dead runs had sandboxes of `backend`, if there were any; their notes go when that worked. */
+export const follow = <E>(backend: string, clean: Effect.Effect<Cleaned, E>): Effect.Effect<Cleaned, E> =>
   Effect.suspend(() => {
     const names = Either.getOrElse(
       Either.try(() => readdirSync(tmpdir())),
@@ -36,6 +37,6 @@ export const follow = <A, E>(backend: string, clean: Effect.Effect<A, E>): Effec
     )
     const start = `${prefix}${backend}.`
     const dead = names.filter((name) => name.startsWith(start) && Owner.isDead(name.slice(start.length)))
-    if (dead.length === 0) return Effect.void
-    return Effect.zipRight(clean, Effect.forEach(dead, remove, { discard: true }))
+    if (dead.length === 0) return Effect.succeed([])
+    return Effect.zipLeft(clean, Effect.forEach(dead, remove, { discard: true }))
   })

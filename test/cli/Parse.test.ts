@@ -170,7 +170,7 @@ describe("A bad value", () => {
     ["sandbox", "podman", "auto, local, docker, singularity, modal"],
     ["sandbox_starts", "1001", "a whole number of at least 1 and at most 1000"],
     ...["0", "0.001", "-1", "two", "1e3", "1,5", "10001", "Infinity", "0x2", "50%"].map(
-      (given) => ["cpus", given, "a number of processors, such as 2 or 0.5"] as const
+      (given) => ["cpus", given, "a number of processors of at least 0.01, such as 2 or 0.5"] as const
     ),
     ...["0", "15m", "16777215", "-1g", "1.5", "lots", "1e9", "2 gb x", "g", "512mm", "9".repeat(20)].map(
       (given) => ["memory", given, "an amount of at least 16m, such as 512m or 2g"] as const

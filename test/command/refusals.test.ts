@@ -36,7 +36,11 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
   ["an image that is empty", { image: "" }, /--image: given "", allowed: the name of a container image/],
   ["half a sandbox", { max_sandboxes: 0.5 }, /--max_sandboxes: given "0\.5", allowed: a whole number of at least 1\n/],
   ["too many starts", { sandbox_starts: 5000 }, /--sandbox_starts: given "5000", allowed: .* and at most 1000\n/],
-  ["no processor", { cpus: 0 }, /--cpus: given "0", allowed: a number of processors, such as 2 or 0\.5\n/],
+  [
+    "no processor",
+    { cpus: 0 },
+    /--cpus: given "0", allowed: a number of processors of at least 0\.01, such as 2 or 0\.5\n/
+  ],
   [
     "too little memory",
     { memory: "1m" },

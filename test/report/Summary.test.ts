@@ -74,7 +74,10 @@ it("The summary of an unfinished run has the failures by kind, what is to do, an
     "  files      /data/first: statistics.json, checkpoint.json, run.json, README.md, failures.jsonl"
   )
   expect(lines).toContain("3 cannot succeed as they are: failures.jsonl says why")
-  expect(lines.slice(-2)).toEqual(["", "99 still to do; go on with: batch-runner --resume"])
+  expect(lines.slice(-2)).toEqual([
+    "",
+    "99 still to do; mend what can be mended, then go on with: batch-runner --resume"
+  ])
   expect(lines.join()).not.toContain("cost")
 })
 

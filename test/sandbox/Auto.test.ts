@@ -113,7 +113,7 @@ describe("Without a choice of the user", () => {
       ["Unavailable", false]
     ])
     expect(errors[0]?.message).toMatch(
-      /^The image python:3 needs a container engine, .*install and start Docker or Podman, or install Apptainer \(no engine answers; singularity is not there\)$/
+      /^The image python:3 needs a container engine, .*install and start Docker or Podman, or install Apptainer$/
     )
     expect(errors[1]?.message).toBe("singularity is not there")
     expect(logged).toHaveLength(1)

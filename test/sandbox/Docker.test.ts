@@ -125,9 +125,13 @@ Engine.describe("Docker", () => {
       ],
       [`${Engine.registry}/batch-runner/busybox:7`, "ImageMissing", /There is no image .*busybox:7/],
       ["not a/name", "ImageMissing", /^"not a\/name" is no name of a container image; allowed: /],
-      ["UPPER/case:1", "ImageMissing", /There is no image UPPER\/case:1: .*must be lowercase/],
+      ["registry.example.org/Upper:1", "ImageMissing", /Upper:1" is no name of a container image; allowed: /],
+      ["./image.sif", "ImageMissing", /is no name of a container image.*--sandbox=singularity/],
+      ["a/../../127.0.0.1/x", "ImageMissing", /is no name of a container image/],
+      ["http://foo/bar", "ImageMissing", /is no name of a container image/],
+      ["docker://", "ImageMissing", /is no name of a container image/],
       [`${Engine.privateRegistry}/batch-runner/busybox:1`, "ImageMissing", /cannot be had: .*docker login/],
-      ["localhost:1/nobody/there:1", "StartFailed", /could not be pulled: .*connection refused/],
+      ["localhost:1/nobody/there:1", "ImageUnreachable", /could not be pulled: .*connection refused/],
       [image("noshell"), "ImageUnfit", /No session can run in the image .*noshell:1: it has no \/bin\/sh/],
       [
         image("foreign"),
@@ -139,7 +143,7 @@ Engine.describe("Docker", () => {
       expect(error).toMatchObject({ _tag: "SandboxError", reason })
       expect(error.message).toMatch(message)
       expect(error.message).not.toContain("\n")
-      expect(error.transient).toBe(reason === "StartFailed")
+      expect(error.transient).toBe(reason === "ImageUnreachable")
       await expect.poll(() => containers()).toEqual([])
     })
 

@@ -122,7 +122,7 @@ describe.skipIf(!works && process.env.CI === undefined)("Singularity", () => {
       alone((box) =>
         Effect.gen(function* () {
           const names = (yield* sh(box, "env | cut -d= -f1 | sort")).split("\n")
-          expect(names).toEqual(["BATCH_RUNNER_CALL", "HOME", "LANG", "PATH", "PWD", "SHLVL", "TERM"])
+          expect(names).toEqual(["SANDBOX_CALL", "HOME", "LANG", "PATH", "PWD", "SHLVL", "TERM"])
           expect(yield* sh(box, "echo ~ $HOME $PATH")).toMatch(/^\/root \/root \/usr\/local\/sbin:/)
         })
       ))
@@ -263,7 +263,7 @@ describe.skipIf(!works && process.env.CI === undefined)("Singularity", () => {
         ["./nowhere", "ImageMissing", /there is no .*nowhere/],
         [junk, "ImageUnfit", /format not recognized/],
         [shellless, "ImageUnfit", /no \/bin\/sh/],
-        ["docker://127.0.0.1:1/some/image:1", "StartFailed", /connection refused/],
+        ["docker://127.0.0.1:1/some/image:1", "ImageUnreachable", /connection refused/],
         ["docker-archive:/nowhere.tar", "ImageMissing", /no such file/]
       ]
       for (const [image, reason, words] of cases) {

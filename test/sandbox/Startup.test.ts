@@ -152,7 +152,11 @@ describe("What dead runs left", () => {
   it.live("is cleared away beside the work, and to its end when the work is over sooner.", () =>
     Effect.gen(function* () {
       const notes: Array<string> = []
-      const note = (text: string) => Effect.sync(() => notes.push(text))
+      const note = (text: string) =>
+        Effect.sync((): ReadonlyArray<string> => {
+          notes.push(text)
+          return []
+        })
       yield* Effect.scoped(Effect.zipRight(Startup.sweep(Effect.delay(note("cleared"), "50 millis")), note("worked")))
       expect(notes).toEqual(["worked", "cleared"])
     })

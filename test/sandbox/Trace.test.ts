@@ -40,7 +40,10 @@ describe("A note of a run's sandboxes", () => {
   it("of a dead runner is followed once, for its own backend", async () => {
     writeFileSync(note("docker", dead), "")
     let looked = 0
-    const clean = Effect.sync(() => looked++)
+    const clean = Effect.sync((): ReadonlyArray<string> => {
+      looked++
+      return ["a container"]
+    })
     await Effect.runPromise(Trace.follow("modal", clean))
     expect(looked).toBe(0)
     await Effect.runPromise(Trace.follow("docker", clean))

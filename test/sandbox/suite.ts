@@ -143,7 +143,7 @@ export const suite = (name: string, layer: Layer.Layer<Sandboxes, SandboxError>)
           yield* sh(box, "setsid sleep 7201 >/dev/null 2>&1 & sleep 7201 > /dev/null & true")
           const before = performance.now()
           const result = yield* box.exec(
-            "echo begun; sleep 7202 & setsid sleep 7202 & nohup setsid sh -c 'sleep 7202 & setsid sleep 7202' & (setsid sh -c 'trap \"\" TERM; while :; do sleep 7202; done' &) ; env -u BATCH_RUNNER_CALL sleep 7202",
+            "echo begun; sleep 7202 & setsid sleep 7202 & nohup setsid sh -c 'sleep 7202 & setsid sleep 7202' & (setsid sh -c 'trap \"\" TERM; while :; do sleep 7202; done' &) ; env -u SANDBOX_CALL sleep 7202",
             { timeout: 0.7 }
           )
           expect(result._tag).toBe("TimedOut")

@@ -200,7 +200,7 @@ export const sandboxed = (runner: number): ReadonlyArray<string> =>
     }
     // The environment of a process that is stuck in the kernel cannot be read without waiting for it.
     const stuck = !/^\d+$/.test(pid) || /^.*\) D /s.test(read("stat"))
-    const mine = !stuck && read("environ").includes(`BATCH_RUNNER_CALL=batch-runner-${runner}-`)
+    const mine = !stuck && read("environ").includes(`SANDBOX_CALL=batch-runner-${runner}-`)
     return mine ? [read("cmdline").replaceAll("\0", " ")] : []
   })
 

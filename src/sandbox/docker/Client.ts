@@ -43,13 +43,20 @@ export const failure = (cause: unknown): EngineError => {
 const full = /no space left|disk quota exceeded|not enough space/i
 
 /** An engine's failure as a sandbox's; `doing` is what was tried. */
-export const toSandboxError = (doing: string, reason: SandboxError["reason"]) => (error: EngineError) =>
-  new SandboxError({
-    reason: full.test(error.message) ? "NoSpace" : reason,
-    detail: full.test(error.message)
-      ? `${doing}: the engine's disk is full (${error.message}); make room, then go on with --resume`
-      : `${doing}: ${error.message}`
-  })
+export const toSandboxError =
+  (doing: string, reason: SandboxError["reason"]) =>
+  ({ status, message }: EngineError): SandboxError => {
+    if (status === 0) {
+      return new SandboxError({ reason: "EngineDown", detail: `The container engine does not answer: ${message}` })
+    }
+    if (full.test(message)) {
+      return new SandboxError({
+        reason: "NoSpace",
+        detail: `${doing}: the engine's disk is full (${message}); make room, then go on with --resume`
+      })
+    }
+    return new SandboxError({ reason, detail: `${doing}: ${message}` })
+  }
 
 const minute = 60
 

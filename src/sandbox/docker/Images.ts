@@ -12,15 +12,33 @@ export interface Images {
   readonly forget: (name: string) => void
 }
 
-/** A name as the engine's API wants it: without `docker://`, and never without a tag or a digest, which would mean all tags. */
-export const normalize = (image: string): string => {
+const host = /(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.?)+|\[[0-9a-f:]+\]/i
+const part = /[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*/
+
+/** Docker's grammar of names: a registry and its port, lower-case parts of a path, a tag, a digest. */
+const grammar = new RegExp(
+  `^(?:(?:${host.source})(?::\\d+)?/)?${part.source}(?:/${part.source})*(?::[A-Za-z0-9_][\\w.-]{0,127})?(?:@[a-z][\\w+.-]*:[0-9a-f]{32,})?$`
+)
+
+/**
+ * A name as the engine's API wants it: without `docker://`, and never without a tag or a digest, which would mean all tags.
+ * undefined for what is no name: the engine's address of it could lead anywhere.
+ */
+export const normalize = (image: string): string | undefined => {
   const name = image.trim().replace(/^docker:\/\//, "")
+  if (name.length > 400 || !grammar.test(name)) return undefined
   const last = name.slice(name.lastIndexOf("/") + 1)
   return /[:@]/.test(last) ? name : `${name}:latest`
 }
 
 /** Seconds without a word from the engine after which a pull counts as stuck. */
 const silence = 300
+
+/** Pulls of one image from a registry that does not answer, one after the other. */
+const tries = 4
+
+/** Milliseconds until a registry that did not answer is asked again for the same image. */
+const pause = 60_000
 
 /** Seconds between two words on how a pull goes. */
 const interval = 10
@@ -40,10 +58,13 @@ const absent =
 const refused = /denied|unauthorized|forbidden|authentication required|no basic auth|incorrect username|login/i
 const busy = /toomanyrequests|too many requests|rate limit/i
 
+/** Engines and registries say the same twice. */
+const told = (message: string) => message.replace(/^manifest for \S+ not found: /, "").replace(/^(.+): \1$/, "$1")
+
 /** Why an image cannot be had. What a registry says may change with nothing done here only where it is out of reach or busy. */
 const pullError = (image: string) => (error: EngineError) => {
   const { message } = error
-  if (busy.test(message)) return toSandboxError(`The image ${image} could not be pulled yet`, "StartFailed")(error)
+  if (busy.test(message)) return toSandboxError(`The image ${image} could not be pulled yet`, "ImageUnreachable")(error)
   if (refused.test(message)) {
     return new SandboxError({
       reason: "ImageMissing",
@@ -51,15 +72,15 @@ const pullError = (image: string) => (error: EngineError) => {
     })
   }
   if (absent.test(message)) {
-    return new SandboxError({ reason: "ImageMissing", detail: `There is no image ${image}: ${message}` })
+    return new SandboxError({ reason: "ImageMissing", detail: `There is no image ${image}: ${told(message)}` })
   }
-  return toSandboxError(`The image ${image} could not be pulled`, "StartFailed")(error)
+  return toSandboxError(`The image ${image} could not be pulled`, "ImageUnreachable")(error)
 }
 
 const noName = (image: string) =>
   new SandboxError({
     reason: "ImageMissing",
-    detail: `${JSON.stringify(image.slice(0, 200))} is no name of a container image; allowed: names such as python:3.11-slim or registry.example.org/team/image:tag`
+    detail: `${JSON.stringify(image.slice(0, 200))} is no name of a container image; allowed: names such as python:3.11-slim or registry.example.org/team/image:tag (files and folders are for --sandbox=singularity)`
   })
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
@@ -101,7 +122,7 @@ const pull = (client: Client, image: string): Effect.Effect<void, SandboxError> 
         yield* Effect.logInfo(`pulling ${image}: ${seconds(now - begun)}${layers.told()}`)
         if (now - heard < silence * 1000) continue
         return yield* new SandboxError({
-          reason: "StartFailed",
+          reason: "ImageUnreachable",
           detail: `The image ${image} could not be pulled: the engine said nothing for ${silence} seconds`
         })
       }
@@ -136,7 +157,7 @@ const pull = (client: Client, image: string): Effect.Effect<void, SandboxError> 
     const complaint = yield* Effect.raceFirst(reading, saying)
     if (complaint !== undefined) {
       const message = complaint.trim().replaceAll(/\s+/g, " ")
-      return yield* pullError(image)(new EngineError({ status: 0, message }))
+      return yield* pullError(image)(new EngineError({ status: 200, message }))
     }
     yield* Effect.logInfo(`pulled ${image} in ${seconds((yield* Clock.currentTimeMillis) - begun)}`)
   })
@@ -152,11 +173,23 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
         name
       )
 
+    /** Pulls, a few times when the registry does not answer: once for all who want the image. */
+    const persist = (name: string, made = 1): Effect.Effect<void, SandboxError> =>
+      Effect.catchIf(
+        pull(client, name),
+        ({ reason }) => reason === "ImageUnreachable" && made < tries,
+        ({ message }) =>
+          Effect.logWarning(`${message}; trying again in ${2 ** (made - 1)} s`).pipe(
+            Effect.zipRight(Effect.sleep(1000 * 2 ** (made - 1))),
+            Effect.zipRight(persist(name, made + 1))
+          )
+      )
+
     const find = (name: string) =>
       look(name).pipe(
         Effect.catchIf(
           ({ status }) => status === 404,
-          () => Effect.zipRight(pull(client, name), look(name))
+          () => Effect.zipRight(persist(name), look(name))
         ),
         Effect.catchTag("EngineError", (error) =>
           Effect.fail(
@@ -170,17 +203,24 @@ export const make = (client: Client): Effect.Effect<Images, never, Scope.Scope> 
     const have = (image: string) =>
       Effect.suspend(() => {
         const name = normalize(image)
-        if (/[^\w.:/@-]/.test(name)) return noName(image)
+        if (name === undefined) return noName(image)
         const before = known.get(name)
         if (before !== undefined) return Deferred.await(before)
         const found = Deferred.unsafeMake<string, SandboxError>(FiberId.none)
         known.set(name, found)
         const work = Effect.onExit(find(name), (exit) => {
-          // What may go better another time is tried again by whoever asks next.
-          const final =
-            Exit.isSuccess(exit) || Option.exists(Cause.failureOption(exit.cause), (error) => !error.transient)
-          if (!final) known.delete(name)
-          return Deferred.done(found, exit)
+          const error = Exit.isSuccess(exit) ? undefined : Option.getOrUndefined(Cause.failureOption(exit.cause))
+          const forgetting = Effect.sync(() => {
+            if (known.get(name) === found) known.delete(name)
+          })
+          // What may go better another time is tried again by whoever asks then.
+          const later =
+            Exit.isSuccess(exit) || (error !== undefined && !error.transient)
+              ? Effect.void
+              : error?.reason === "ImageUnreachable"
+                ? Effect.forkIn(Effect.interruptible(Effect.delay(forgetting, pause)), scope)
+                : forgetting
+          return Effect.zipRight(Deferred.done(found, exit), later)
         })
         return Effect.zipRight(Effect.forkIn(Effect.interruptible(Effect.exit(work)), scope), Deferred.await(found))
       })

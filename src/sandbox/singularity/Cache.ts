@@ -2,7 +2,7 @@
 import { hash } from "node:crypto"
 import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { Clock, Deferred, Effect, Either, FiberId, Option, Schema, type Scope } from "effect"
+import { Clock, Deferred, Effect, Either, FiberId, Option, Schedule, Schema, type Scope } from "effect"
 import * as Place from "../Place.ts"
 import { SandboxError } from "../Sandbox.ts"
 import * as Complaint from "./Complaint.ts"
@@ -53,6 +53,22 @@ const decodeConfig = Schema.decodeUnknownOption(Config)
 // Who comes second finds the image there. Only a whole one gets its name.
 const script = 'f=$1; m=$2; shift 2; [ -e "$f" ] && exit 0; "$@" && mv -T -- "$m" "$f"'
 
+/** Waits between tries of a registry that does not answer. */
+const pauses = Schedule.exponential("1 second")
+
+/** Milliseconds until it is asked again for the same image. */
+const pause = 60_000
+
+/** Whether a folder looks like the root of a system. */
+const isRoot = (folder: string): boolean =>
+  [".singularity.d", "bin", "usr"].some((name) => existsSync(join(folder, name)))
+
+const rootless = (name: string) =>
+  new SandboxError({
+    reason: "ImageUnfit",
+    detail: `No session can run in the folder ${name}: it is no root of a system (there is no bin and no usr in it)`
+  })
+
 const missing = (name: string, path: string) =>
   new SandboxError({
     reason: "ImageMissing",
@@ -69,6 +85,7 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
 
     /** Makes `target` by a command that gets the place to make it at. */
     const convert = (
+      doing: "converting" | "unpacking",
       name: string,
       target: string,
       command: (made: string) => ReadonlyArray<string>
@@ -77,7 +94,7 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
       const made = join(part, "made")
       return Effect.gen(function* () {
         yield* Place.make(part, ["tmp"])
-        yield* Effect.logInfo(`converting the image ${name}, once on this machine`)
+        yield* Effect.logInfo(`${doing} the image ${name}, once on this machine`)
         const began = yield* Clock.currentTimeMillis
         const tmp = process.env.APPTAINER_TMPDIR ?? process.env.SINGULARITY_TMPDIR ?? join(part, "tmp")
         const lock = Program.located("flock")
@@ -96,7 +113,7 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
         )
         if (ended.exitCode !== 0 || !existsSync(target)) return yield* Complaint.image(name, ended.errors)
         const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
-        yield* Effect.logInfo(`converted the image ${name} in ${seconds.toFixed(1)} s: ${target}`)
+        yield* Effect.logInfo(`${doing} the image ${name} took ${seconds.toFixed(1)} s: it is kept as ${target}`)
         return target
       }).pipe(Effect.ensuring(Effect.suspend(() => (existsSync(part) ? Place.remove(part) : Effect.void))))
     }
@@ -112,7 +129,11 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
         const work = Effect.interruptible(gate.withPermits(1)(make)).pipe(
           Effect.tapBoth({
             onSuccess: () => Effect.sync(() => asked.delete(target)),
-            onFailure: (error) => Effect.sync(() => error.transient && asked.delete(target))
+            onFailure: ({ transient, reason }) => {
+              const forgetting = Effect.sync(() => asked.delete(target))
+              if (reason !== "ImageUnreachable") return transient ? forgetting : Effect.void
+              return Effect.forkIn(Effect.interruptible(Effect.delay(forgetting, pause)), scope)
+            }
           }),
           Effect.onInterrupt(() => Effect.sync(() => asked.delete(target))),
           Effect.intoDeferred(answer)
@@ -148,14 +169,17 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
       Effect.gen(function* () {
         const reference = Reference.read(name, process.cwd())
         if (reference._tag === "Local") {
-          return existsSync(reference.path) ? reference.path : yield* missing(name, reference.path)
+          if (!existsSync(reference.path)) return yield* missing(name, reference.path)
+          return isFolder(reference.path) && !isRoot(reference.path) ? yield* rootless(name) : reference.path
         }
         yield* folderMade
         const target = join(folder, `${keyOf(reference.address)}.sif`)
         const options = ["--disable-cache", ...(reference.plain ? ["--no-https"] : [])]
         return yield* once(
           target,
-          convert(name, target, (made) => [program, "build", ...options, made, reference.address])
+          convert("converting", name, target, (made) => [program, "build", ...options, made, reference.address]).pipe(
+            Effect.retry({ while: ({ reason }) => reason === "ImageUnreachable", times: 3, schedule: pauses })
+          )
         )
       })
 
@@ -168,7 +192,7 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
         yield* folderMade
         const stat = statSync(path, { throwIfNoEntry: false })
         const target = join(folder, keyOf(`${path} ${stat?.size} ${stat?.mtimeMs}`))
-        const unpack = convert(name, target, (made) => [program, "build", "--sandbox", made, path])
+        const unpack = convert("unpacking", name, target, (made) => [program, "build", "--sandbox", made, path])
         return { path: yield* once(target, unpack), name, directory }
       })
     }

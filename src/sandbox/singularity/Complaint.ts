@@ -10,7 +10,8 @@ const context =
 
 /** The last complaint that tells something, on one line. */
 export const line = (errors: string): string => {
-  const lines = errors.replaceAll(/\u001b\[[0-9;]*m/g, "").split("\n")
+  const plain = errors.replaceAll(/\u001b\[[0-9;]*m/g, "").replaceAll(/[\0-\x08\x0b-\x1f\x7f]/g, " ")
+  const lines = plain.split("\n")
   const telling = lines.filter((one) => !noise.test(one))
   const fatal = telling.filter((one) => one.startsWith("FATAL:") && !one.includes("while running /"))
   const found = fatal[0] ?? telling.at(-1) ?? "no reason was given"
@@ -19,7 +20,7 @@ export const line = (errors: string): string => {
 
 const space = /no space left|disk quota|not enough space/i
 const unfit =
-  /format not recognized|exec format error|unsupported media|architecture|does not match.*platform|no image satisfies|not a valid (?:sif|image)|bad magic|corrupt|manifest type/i
+  /format not recognized|SIF_MAGIC|deffile header|exec format error|unsupported media|architecture|does not match.*platform|no image satisfies|not a valid (?:sif|image)|bad magic|corrupt|manifest type/i
 const network =
   /dial (?:tcp|udp)|no such host|connection re(?:fused|set)|i\/o timeout|timed? ?out|deadline exceeded|tls handshake|unexpected eof|: eof|network is unreachable|temporary failure|too ?many ?requests|toomanyrequests|status code:? (?:429|5\d\d)|50[0-4] |server misbehaving|unexpected status.* 5\d\d|took too long/i
 const missing =
@@ -34,9 +35,11 @@ export const image = (name: string, errors: string): SandboxError => {
       detail: `No space left on the disk to convert the image ${name}: free some, or let XDG_CACHE_HOME (the cache) or APPTAINER_TMPDIR name a folder elsewhere.`
     })
   }
-  const detail = `The image ${name} cannot be had: ${said}`
+  // What cannot be read as an image is taken for a recipe of one.
+  const why = /SIF_MAGIC|deffile header/.test(said) ? "it is no image for this machine's architecture" : said
+  const detail = `The image ${name} cannot be had: ${why}`
   if (unfit.test(said)) return new SandboxError({ reason: "ImageUnfit", detail })
-  if (network.test(said)) return new SandboxError({ reason: "StartFailed", detail })
+  if (network.test(said)) return new SandboxError({ reason: "ImageUnreachable", detail })
   return new SandboxError({ reason: missing.test(said) ? "ImageMissing" : "StartFailed", detail })
 }
 

@@ -63,8 +63,11 @@ describe("An image's name", () => {
     ["docker://me/x", "me/x:latest"],
     ["localhost:5000/x", "localhost:5000/x:latest"],
     ["localhost:5000/x:1", "localhost:5000/x:1"],
-    ["x@sha256:00ff", "x@sha256:00ff"],
-    ["localhost:5000/x:1@sha256:00ff", "localhost:5000/x:1@sha256:00ff"]
+    ["x@sha256:00112233445566778899aabbccddeeff", "x@sha256:00112233445566778899aabbccddeeff"],
+    [
+      "localhost:5000/x:1@sha256:00112233445566778899aabbccddeeff",
+      "localhost:5000/x:1@sha256:00112233445566778899aabbccddeeff"
+    ]
   ])("%j is asked for as %s, never as all tags.", (image, asked) => {
     expect(normalize(image)).toBe(asked)
   })
