@@ -20,10 +20,15 @@ export const run = Effect.gen(function* () {
     ([name, clean]) => Effect.map(Effect.either(clean), (outcome) => ({ name, outcome })),
     { concurrency: "unbounded" }
   )
-  for (const { name, outcome } of cleaned) {
-    if (outcome._tag === "Left") yield* Console.error(`${name}: not looked at: ${outcome.left.message}`)
+  const failed = cleaned.flatMap(({ name, outcome }) =>
+    outcome._tag === "Left" ? [{ name, error: outcome.left }] : []
+  )
+  for (const { name, error } of failed) {
+    yield* Console.error(`${name}: ${error.reason === "Unavailable" ? "not looked at: " : ""}${error.message}`)
   }
   const removed = cleaned.flatMap(({ outcome }) => (outcome._tag === "Right" ? outcome.right : []))
-  yield* Console.log(removed.length === 0 ? "Nothing was left behind." : `Removed ${removed.join(", ")}.`)
-  return 0
+  const nothing = failed.length === 0 ? "Nothing was left behind." : "Nothing was found where it could be looked."
+  yield* Console.log(removed.length === 0 ? nothing : `Removed ${removed.join(", ")}.`)
+  // A backend that is not there has nothing of ours.
+  return failed.every(({ error }) => error.reason === "Unavailable") ? 0 : 1
 })

@@ -136,15 +136,22 @@ const lastLook = 30_000
 /** Containers removed at the same time. */
 const removals = 8
 
+/** Removes them all; fails when some would not go. */
 const removeAll = (client: Client.Client, mine: string | undefined) =>
   Effect.gen(function* () {
     const found = yield* owned(client, mine)
-    const gone = yield* Effect.forEach(
+    const tried = yield* Effect.forEach(
       found,
-      ({ Id }) => Effect.isSuccess(Container.remove(client, client.docker.getContainer(Id))),
+      ({ Id }) => Effect.either(Container.remove(client, client.docker.getContainer(Id))),
       { concurrency: removals }
     )
-    return gone.filter(Boolean).length
+    const [first, ...others] = tried.flatMap((one) => (one._tag === "Left" ? [one.left] : []))
+    if (first === undefined) return found.length
+    const { status, message } = first
+    return yield* new Client.EngineError({
+      status,
+      message: `${others.length + 1} of ${found.length} stay: ${message}`
+    })
   })
 
 const cleanBy = (client: Client.Client) =>
@@ -156,7 +163,7 @@ export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.flatMap(
   (client) =>
     Effect.mapError(
       cleanBy(client),
-      Client.toSandboxError("The containers of dead runs could not be removed", "Unavailable")
+      Client.toSandboxError("The containers of dead runs could not be removed", "StartFailed")
     )
 )
 

@@ -32,11 +32,8 @@ export const ofNamespace = (space: string | undefined): Pick<Space, "strays" | "
   crowded: () => Proc.atLeast(crowd, (pid) => Proc.pidNamespace(pid) === space),
   strays: (call, since) => {
     const processes = Proc.list((pid) => Proc.pidNamespace(pid) === space)
-    const owner = Proc.owners(processes)
-    return processes.flatMap((one) => {
-      const by = owner(one)
-      return by === call || (by === undefined && one.started >= since) ? [one.pid] : []
-    })
+    const first = processes.toSorted((a, b) => a.started - b.started || a.pid - b.pid)[0]?.pid ?? 0
+    return Proc.strays(processes, call, since, first)
   }
 })
 

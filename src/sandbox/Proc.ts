@@ -91,6 +91,35 @@ export const owners = (processes: ReadonlyArray<Process>): ((process: Process) =
   return (one) => owner(one, 0)
 }
 
+/**
+ * Process ids that belong to a call which began at `since`: its own, with all they started, and what was started since by nobody
+ * known. `first` is the first process of their namespace, which takes in what lost its parent: what it started itself is its own.
+ */
+export const strays = (
+  processes: ReadonlyArray<Process>,
+  call: string,
+  since: number,
+  first: number
+): ReadonlyArray<number> => {
+  const byPid = new Map(processes.map((one) => [one.pid, one]))
+  const owner = owners(processes)
+  // What an earlier one started without a mark goes on starting others.
+  const ofEarlier = (one: Process): boolean => {
+    let at = byPid.get(one.parent)
+    for (let depth = 0; at !== undefined && at.pid !== first && depth < 64; depth++) {
+      if (at.started < since) return true
+      at = byPid.get(at.parent)
+    }
+    return false
+  }
+  return processes.flatMap((one) => {
+    if (one.pid === first) return []
+    const by = owner(one)
+    const unknown = by === undefined && one.started >= since && one.session !== first && !ofEarlier(one)
+    return by === call || unknown ? [one.pid] : []
+  })
+}
+
 /** Sends a signal to a process, or to a group when `pid` is negative; one that is gone is no mistake. */
 export const signal = (pid: number, name: NodeJS.Signals): void => {
   read(() => process.kill(pid, name))

@@ -65,12 +65,12 @@ const killLimit = 8000
 /** Processes inside above which a time-out ends them all at once. */
 const crowd = 1000
 
-/** Starts a program; `unbegun` is called when it ends without having begun, with what was said instead. */
+/** Starts a program; `unbegun` is called when it ends without having begun, and something else was said instead. */
 const start = (
   engine: Engine,
   call: string,
   launch: Launch,
-  unbegun: (said: Output.Output) => void
+  unbegun: () => void
 ): Effect.Effect<Omit<Running, "kill">, SandboxError> =>
   Effect.gen(function* () {
     const marked = Deferred.unsafeMake<void>(FiberId.none)
@@ -101,13 +101,17 @@ const start = (
       take: output.take,
       closed: (code) => {
         output.end()
-        if (intake.mark() === null) unbegun(intake.value())
-        unknown = exit === null && code === undefined
+        const said = intake.value()
+        const begun = intake.mark() !== null || code === undefined || code > 128
+        if (!begun && Output.size(said) > 0) unbegun()
+        // The wrapper's end is that of its last part: but for a signal's, it is no command's without the command's own mark.
+        else unknown = exit === null && (code === undefined || code <= 128)
         finish(code ?? killed)
       }
     })
     return {
-      mark: intake.mark,
+      // Killed before its mark was through, it had begun all the same.
+      mark: () => intake.mark() ?? (exit !== null && exit > 128 ? "" : null),
       marked: Deferred.await(marked),
       exitCode: () => exit,
       ended: Deferred.await(ended),
@@ -157,15 +161,6 @@ export const read = (text: string, call: string): ReadonlyArray<Proc.Process> =>
   })
 }
 
-/** Process ids of the call: its marked processes with all they started, and what was started since by nobody known. */
-const strays = (processes: ReadonlyArray<Proc.Process>, call: string, since: number): ReadonlyArray<number> => {
-  const owner = Proc.owners(processes)
-  return processes.flatMap((one) => {
-    const by = owner(one)
-    return one.pid > 1 && (by === call || (by === undefined && one.started >= since)) ? [one.pid] : []
-  })
-}
-
 /** Ends a call and all it started, but nothing else; true when that was seen. */
 const reap = (engine: Engine, call: string): Effect.Effect<boolean> =>
   Effect.gen(function* () {
@@ -179,7 +174,7 @@ const reap = (engine: Engine, call: string): Effect.Effect<boolean> =>
       const processes = read(text, call)
       if (processes.length > crowd) return false
       for (const one of processes) if (one.call === call) since = Math.min(since, one.started)
-      const alive = strays(processes, call, since)
+      const alive = Proc.strays(processes, call, since, 1)
       if (alive.length === 0) return true
       // They are stopped first: what runs on could start others faster than it is killed.
       const fresh = alive.filter((pid) => !stopped.has(pid))
@@ -204,9 +199,8 @@ const kill = (engine: Engine, call: string, running: Pick<Running, "ended">): Ef
  */
 export const ground = (engine: Engine, end: Effect.Effect<void>): Ground => {
   let crowded = false
-  const unbegun = (said: Output.Output) => {
-    // Where nothing is said, its output was lost on the way: that goes better the next time.
-    crowded = Output.size(said) > 0
+  const unbegun = () => {
+    crowded = true
   }
   const clear = Effect.suspend(() => {
     if (!crowded) return Effect.void

@@ -67,6 +67,8 @@ type Ended = { readonly _tag: "Exited"; readonly exitCode: number } | { readonly
 
 const lost = (detail: string) => new SandboxError({ reason: "Lost", detail })
 
+const gone = lost("The sandbox ended, or its engine went away, while a command ran in it.")
+
 /** One session's ground, made when it is first wanted and again when it was lost. */
 const groundOf = (kind: Kind): Effect.Effect<Effect.Effect<Ground, SandboxError>, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -125,8 +127,7 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
               })
             )
             if (code._tag === "TimedOut") yield* running.kill
-            else if (running.lost())
-              return yield* lost("The sandbox ended, or its engine went away, while a command ran in it.")
+            else if (running.lost()) return yield* gone
             return { ...code, mark: running.mark(), output: running.output() }
           }),
         stop
@@ -172,6 +173,7 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
           Effect.tap((running) => Proc.atMost(running.marked, markLimit)),
           Effect.flatMap((running) => {
             if (running.mark() !== null) return Effect.succeed(running)
+            if (running.lost()) return gone
             const failed = lost(`A command could not be started: ${Output.text(running.output()).trim()}`)
             return Effect.zipRight(running.kill, again ? launched(false) : failed)
           })

@@ -16,6 +16,8 @@ export interface Found {
   /** Numbers of the user of commands. */
   readonly uid: number
   readonly gid: number
+  /** Programs that we need and that are missing, in words; empty for none. */
+  readonly lacks: string
 }
 
 /**
@@ -38,8 +40,12 @@ while read -r name number rest; do
   case $name in Uid:) uid=$number;; Gid:) gid=$number;; esac
 done </proc/self/status
 shell=$(command -v bash) || shell=/bin/sh
+lacks=
+for program in cat mkdir sleep; do
+  command -v $program >/dev/null || lacks="$lacks\${lacks:+, }$program"
+done
 printf '\\036'
-printf '%s\\000' "$home" "$shell" "$cwd" "$found" "$why" "$above" "$uid" "$gid"
+printf '%s\\000' "$home" "$shell" "$cwd" "$found" "$why" "$above" "$uid" "$gid" "$lacks"
 printf '\\036'
 ${then}`
 
@@ -47,7 +53,7 @@ ${then}`
 export const read = (text: string): Found | undefined => {
   const [, report, after] = text.split("\x1e")
   if (report === undefined || after === undefined) return undefined
-  const [home = "", shell = "", cwd = "", directory, why = "", above = "", uid, gid] = report.split("\0")
+  const [home = "", shell = "", cwd = "", directory, why = "", above = "", uid, gid, lacks = ""] = report.split("\0")
   return {
     home: posix.resolve("/", home),
     // An alias or a function answers without a path.
@@ -57,7 +63,8 @@ export const read = (text: string): Found | undefined => {
     why: why.trim().replaceAll(/\s+/g, " "),
     above: posix.resolve("/", above),
     uid: Number(uid) || 0,
-    gid: Number(gid) || 0
+    gid: Number(gid) || 0,
+    lacks
   }
 }
 

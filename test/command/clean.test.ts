@@ -28,7 +28,7 @@ it("says what it does, and what it does not take", async () => {
 it("finds nothing where nothing was left, and names the engine that does not answer in one line", async () => {
   const place = new Workplace()
   const ended = await place.start(["clean"], alone).ended
-  expect(ended).toMatchObject({ code: 0, stdout: "Nothing was left behind.\n" })
+  expect(ended).toMatchObject({ code: 0, stdout: "Nothing was found where it could be looked.\n" })
   expect(ended.stderr).toMatch(
     /^docker: not looked at: No container engine answers at unix:\/\/\/nowhere\/docker\.sock [^\n]+\n$/
   )

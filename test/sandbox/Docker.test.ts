@@ -238,6 +238,21 @@ Engine.describe("Docker", () => {
         })
       ))
 
+    it.each([
+      ["killall sh", "killall sh; true"],
+      ["kill 1", "kill 1; kill -TERM 1; kill -INT 1; kill -HUP 1; true"],
+      ["killing all that sleeps", "for i in 1 2 3; do killall sleep; done; true"],
+      ["removing where it is", "cd /; rm -rf /work"]
+    ])("whatever a command does to them, such as %s", (_, command) =>
+      run((box) =>
+        Effect.gen(function* () {
+          yield* sh(box, "setsid cat /dev/zero > /dev/null 2>&1 & echo kept > /tmp/kept")
+          yield* box.exec(command, { timeout: 10 })
+          expect(yield* sh(box, "cat /tmp/kept; ps | grep -c '[c]at /dev/zero'", { cwd: "/" })).toBe("kept\n1")
+        })
+      )
+    )
+
     it("only as long as they live: an ended one is lost, and says so", () =>
       run(
         (box) =>

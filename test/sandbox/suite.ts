@@ -154,6 +154,35 @@ export const suite = (name: string, layer: Layer.Layer<Sandboxes, SandboxError>)
         })
       ))
 
+    it("spares a daemon without a mark, and what it goes on starting", () =>
+      alone((box) =>
+        Effect.gen(function* () {
+          const daemon = "while :; do sleep 0.3; echo x >> beats; done"
+          yield* sh(
+            box,
+            `env -i PATH="$PATH" setsid sh -c '${daemon}' >/dev/null 2>&1 </dev/null & sleep 7204 >/dev/null 2>&1 &`
+          )
+          const before = performance.now()
+          expect((yield* box.exec("sleep 7205", { timeout: 1 }))._tag).toBe("TimedOut")
+          expect(performance.now() - before).toBeLessThan(5000)
+          const count = Number(yield* sh(box, "wc -l < beats"))
+          yield* Effect.sleep(1000)
+          expect(Number(yield* sh(box, "wc -l < beats"))).toBeGreaterThan(count)
+          expect([yield* sleepers(box, "7204"), yield* sleepers(box, "7205")]).toEqual(["1", "0"])
+        })
+      ))
+
+    // In a plain folder that would be every process of the machine.
+    it.skipIf(name === "plain folder")("runs no command twice that kills all it can, and goes on", () =>
+      alone((box) =>
+        Effect.gen(function* () {
+          expect(Number(yield* sh(box, "ls /proc | grep -c '^[0-9]'"))).toBeLessThan(20)
+          const result = yield* box.exec("echo x >> count; kill -9 -1; echo y >> count", { timeout: 20 })
+          expect(result).toMatchObject({ _tag: "Exited", exitCode: 137 })
+          expect(yield* sh(box, "cat count")).toBe("x")
+        })
+      ))
+
     it("ends children whatever their name is", () =>
       alone((box) =>
         Effect.gen(function* () {

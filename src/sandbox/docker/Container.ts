@@ -38,15 +38,17 @@ const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETF
 const processes = 1024
 
 /** Seconds for an engine to make or start a container, and for its first process to say what it found. */
-const startLimit = 120
+const startLimit = 60
 
 /**
  * The first process: it says what it found, then takes in the dead that others left, until its time is over. It is no
  * init of the engine's, which would end when a command kills all that it may, and no plain `sleep`, which leaves the dead.
+ * Without a trap no signal from inside reaches it; its words show nothing that a command would look for to end.
  */
 const first = (lifetime: number) =>
   Survey.script(
-    `trap 'exit 0' TERM; n=0; while [ $n -lt ${Math.ceil(lifetime / 60)} ]; do sleep 60 & wait $!; n=$((n+1)); done`
+    `exec /bin/sh -c 'read -r up rest </proc/uptime; end=$((\${up%.*}+${Math.ceil(lifetime)}));` +
+      ` while [ "\${up%.*}" -lt "$end" ]; do sleep 60 & wait $!; [ $? = 127 ] && exit; read -r up rest </proc/uptime; done'`
   )
 
 const settings = ({ name, image, labels, cwd, lifetime, host }: Plan): Dockerode.ContainerCreateOptions => ({
@@ -72,6 +74,8 @@ const unfit = (image: string, why: string) =>
   new SandboxError({ reason: "ImageUnfit", detail: `No session can run in the image ${image}: ${why}` })
 
 const shell = /\/bin\/sh.*(no such file|not found|executable file)|no such file.*\/bin\/sh/i
+const broken = /\/bin\/sh.*permission denied/i
+const userless = /unable to find (user|group)|no matching entries in (passwd|group)|unknown user/i
 const format = /exec format error/i
 
 const otherMachine = "it is made for another kind of processor than the engine's"
@@ -80,6 +84,8 @@ const shellless = "it has no /bin/sh, which commands and file tools need"
 const startError = (plan: Plan) => (error: Client.EngineError) => {
   if (shell.test(error.message)) return unfit(plan.image, shellless)
   if (format.test(error.message)) return unfit(plan.image, otherMachine)
+  if (broken.test(error.message)) return unfit(plan.image, "its /bin/sh cannot be run")
+  if (userless.test(error.message)) return unfit(plan.image, "the USER that it names is not in it")
   return Client.toSandboxError(`A container of ${plan.image} could not be started`, "StartFailed")(error)
 }
 
@@ -107,7 +113,8 @@ const survey = (
       Effect.mapError(startError(plan)),
       Effect.zipRight(Proc.atMost(Deferred.await(settled), startLimit * 1000)),
       Effect.flatMap((found) => {
-        if (found !== undefined) return Effect.succeed(found)
+        if (found?.lacks === "") return Effect.succeed(found)
+        if (found !== undefined) return unfit(plan.image, `there is no ${found.lacks} on its PATH`)
         if (format.test(said)) return unfit(plan.image, otherMachine)
         return new SandboxError({
           reason: "StartFailed",

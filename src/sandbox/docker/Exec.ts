@@ -11,6 +11,12 @@ import * as Frames from "./Frames.ts"
 /** Exit code of what SIGKILL ended. */
 const killed = 137
 
+/** Seconds for one call of the engine. */
+const limit = 30
+
+/** Times that an exec is asked for. */
+const tries = 3
+
 const lost = (detail: string) => new SandboxError({ reason: "Lost", detail })
 
 /** What runs in one container. */
@@ -63,17 +69,30 @@ export class Execs {
   })
 
   private begin(argv: ReadonlyArray<string>, env: Request["env"], stdin: boolean) {
-    const started = async () => {
-      const exec = await this.container.exec({
-        Cmd: [...argv],
-        Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
-        AttachStdin: stdin,
-        AttachStdout: true,
-        AttachStderr: true
-      })
-      return { exec, stream: await exec.start({ hijack: true, stdin }) }
-    }
-    return Effect.uninterruptible(this.client.call(started)).pipe(
+    // Making an exec does nothing inside, so it may be tried again; starting it may not.
+    const make = (left: number): Effect.Effect<Dockerode.Exec, EngineError> =>
+      Effect.catchAll(
+        this.client.call(
+          () =>
+            this.container.exec({
+              Cmd: [...argv],
+              Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+              // The image's own directory may be gone by now.
+              WorkingDir: "/",
+              AttachStdin: stdin,
+              AttachStdout: true,
+              AttachStderr: true
+            }),
+          limit
+        ),
+        (error) => (gone(error) || left <= 1 ? error : Effect.zipRight(Proc.pause(200), make(left - 1)))
+      )
+    return Effect.flatMap(make(tries), (exec) =>
+      Effect.map(
+        this.client.call(() => exec.start({ hijack: true, stdin }), limit),
+        (stream) => ({ exec, stream })
+      )
+    ).pipe(
       Effect.mapError((error) => {
         if (gone(error)) this.dead = true
         return lost(
@@ -90,14 +109,17 @@ export class Execs {
    * which an engine may no longer know.
    */
   private codeOf(exec: Dockerode.Exec, restarts: number): Effect.Effect<number | undefined> {
-    const look = this.client.call(() => exec.inspect())
-    const wait = (left: number): Effect.Effect<number, EngineError> =>
+    const look = this.client.call(() => exec.inspect(), limit)
+    const wait = (left: number): Effect.Effect<number | undefined, EngineError> =>
       Effect.flatMap(look, ({ Running, ExitCode }) =>
         Running && left > 0
           ? Effect.zipRight(Proc.pause(20), wait(left - 1))
-          : Effect.succeed(typeof ExitCode === "number" ? ExitCode : killed)
+          : Effect.succeed(!Running && typeof ExitCode === "number" ? ExitCode : undefined)
       )
-    return Effect.orElseSucceed(wait(50), () => (restarts === this.restarts ? undefined : killed))
+    return Effect.map(
+      Effect.orElseSucceed(wait(50), () => undefined),
+      (code) => code ?? (restarts === this.restarts ? undefined : killed)
+    )
   }
 }
 

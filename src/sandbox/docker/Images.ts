@@ -55,7 +55,8 @@ const Event = Schema.Struct({
 
 const absent =
   /manifest (for .* )?(unknown|not found)|not found|does not exist|repository name not known|name unknown|no such image|invalid reference|must be lowercase|no match(ing manifest)?|cannot parse/i
-const refused = /denied|unauthorized|forbidden|authentication required|no basic auth|incorrect username|login/i
+const refused =
+  /denied|unauthorized|forbidden|authentication required|no basic auth|incorrect username|docker login|login attempt/i
 const busy = /toomanyrequests|too many requests|rate limit/i
 
 /** Engines and registries say the same twice. */
@@ -64,14 +65,16 @@ const told = (message: string) => message.replace(/^manifest for \S+ not found: 
 /** Why an image cannot be had. What a registry says may change with nothing done here only where it is out of reach or busy. */
 const pullError = (image: string) => (error: EngineError) => {
   const { message } = error
-  if (busy.test(message)) return toSandboxError(`The image ${image} could not be pulled yet`, "ImageUnreachable")(error)
-  if (refused.test(message)) {
+  // Names and addresses may hold any word.
+  const plain = message.replaceAll(image, "").replaceAll(/\S*:\/\/\S+/g, "")
+  if (busy.test(plain)) return toSandboxError(`The image ${image} could not be pulled yet`, "ImageUnreachable")(error)
+  if (refused.test(plain)) {
     return new SandboxError({
       reason: "ImageMissing",
       detail: `The image ${image} cannot be had: ${message}; check its name, or log in with \`docker login\``
     })
   }
-  if (absent.test(message)) {
+  if (absent.test(plain)) {
     return new SandboxError({ reason: "ImageMissing", detail: `There is no image ${image}: ${told(message)}` })
   }
   return toSandboxError(`The image ${image} could not be pulled`, "ImageUnreachable")(error)
@@ -138,20 +141,22 @@ const pull = (client: Client, image: string): Effect.Effect<void, SandboxError> 
       .pipe(Effect.mapError(pullError(image)))
     const reading = Effect.async<string | undefined>((resume) => {
       let complaint: string | undefined
-      stream.on(
-        "data",
-        jsonLines((value) => {
-          heard = clock.unsafeCurrentTimeMillis()
-          const event = Option.getOrUndefined(Schema.decodeUnknownOption(Event)(value))
-          if (event === undefined) return
-          layers.note(event)
-          const said = event.errorDetail?.message ?? event.error
-          if (said !== undefined) complaint = said
-        })
-      )
+      const read = jsonLines((value) => {
+        heard = clock.unsafeCurrentTimeMillis()
+        const event = Option.getOrUndefined(Schema.decodeUnknownOption(Event)(value))
+        if (event === undefined) return
+        layers.note(event)
+        const said = event.errorDetail?.message ?? event.error
+        if (said !== undefined) complaint = said
+      })
+      stream.on("data", read)
       stream.on("error", (cause) => resume(Effect.succeed(complaint ?? cause.message)))
       stream.on("close", () => resume(Effect.succeed(complaint ?? "the engine broke off")))
-      stream.on("end", () => resume(Effect.succeed(complaint)))
+      stream.on("end", () => {
+        // The last line may lack its end.
+        read(Buffer.from("\n"))
+        resume(Effect.succeed(complaint))
+      })
       return Effect.sync(() => drop(stream))
     })
     const complaint = yield* Effect.raceFirst(reading, saying)
