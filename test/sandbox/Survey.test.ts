@@ -40,6 +40,7 @@ describe.each(here)("A survey by %s", (_, argv) => {
     expect(survey("")).toEqual({
       home,
       shell: bash,
+      lacks: "",
       cwd: work,
       directory: "there",
       why: "",
@@ -119,7 +120,8 @@ describe("A report", () => {
     why: "",
     above: "/app",
     uid: 7,
-    gid: 8
+    gid: 8,
+    lacks: ""
   }
 
   it("is read when it is complete, and not before, whatever stands around it.", () => {
@@ -143,7 +145,8 @@ describe("A report", () => {
       why: "two lines",
       above: "/",
       uid: 0,
-      gid: 0
+      gid: 0,
+      lacks: ""
     })
     expect(read("home", "/bin/bash", "/", "none")).toMatchObject({ home: "/home", directory: "none" })
   })

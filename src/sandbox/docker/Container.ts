@@ -43,11 +43,11 @@ const startLimit = 60
 /**
  * The first process: it says what it found, then takes in the dead that others left, until its time is over. It is no
  * init of the engine's, which would end when a command kills all that it may, and no plain `sleep`, which leaves the dead.
- * Without a trap no signal from inside reaches it; its words show nothing that a command would look for to end.
+ * No signal from inside ends it; its words show nothing that a command would look for to end.
  */
 const first = (lifetime: number) =>
   Survey.script(
-    `exec /bin/sh -c 'read -r up rest </proc/uptime; end=$((\${up%.*}+${Math.ceil(lifetime)}));` +
+    `exec /bin/sh -c 'trap "" HUP INT QUIT TERM USR1 USR2 ALRM; read -r up rest </proc/uptime; end=$((\${up%.*}+${Math.ceil(lifetime)}));` +
       ` while [ "\${up%.*}" -lt "$end" ]; do sleep 60 & wait $!; [ $? = 127 ] && exit; read -r up rest </proc/uptime; done'`
   )
 
