@@ -122,7 +122,7 @@ describe.skipIf(!works && process.env.CI === undefined)("Singularity", () => {
       alone((box) =>
         Effect.gen(function* () {
           const names = (yield* sh(box, "env | cut -d= -f1 | sort")).split("\n")
-          expect(names).toEqual(["SANDBOX_CALL", "HOME", "LANG", "PATH", "PWD", "SHLVL", "TERM"])
+          expect(names).toEqual(["HOME", "LANG", "PATH", "PWD", "SANDBOX_CALL", "SHLVL", "TERM"])
           expect(yield* sh(box, "echo ~ $HOME $PATH")).toMatch(/^\/root \/root \/usr\/local\/sbin:/)
         })
       ))

@@ -113,7 +113,8 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
         )
         if (ended.exitCode !== 0 || !existsSync(target)) return yield* Complaint.image(name, ended.errors)
         const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
-        yield* Effect.logInfo(`${doing} the image ${name} took ${seconds.toFixed(1)} s: it is kept as ${target}`)
+        const done = doing === "converting" ? "converted" : "unpacked"
+        yield* Effect.logInfo(`${done} the image ${name} in ${seconds.toFixed(1)} s: ${target}`)
         return target
       }).pipe(Effect.ensuring(Effect.suspend(() => (existsSync(part) ? Place.remove(part) : Effect.void))))
     }

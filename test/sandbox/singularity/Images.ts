@@ -44,8 +44,7 @@ export const processes = (pattern: string): ReadonlyArray<number> =>
 /** Instances of the runner with that process id. */
 export const instances = (pid: number): ReadonlyArray<number> => processes(`\\[batch-runner-singularity-${pid}-`)
 
-/** Mounts, loop devices and control groups that are left of instances. */
-export const remains = (): ReadonlyArray<string> => [
+const found = (): ReadonlyArray<string> => [
   ...readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .filter((line) => line.includes("batch-runner-singularity")),
@@ -54,6 +53,12 @@ export const remains = (): ReadonlyArray<string> => [
     return existsSync(groups) ? readdirSync(groups).filter((name) => /^\d+$/.test(name)) : []
   })
 ]
+
+/** What others have left on this machine before. */
+const before = new Set(found())
+
+/** Mounts, loop devices and control groups that are left of instances. */
+export const remains = (): ReadonlyArray<string> => found().filter((one) => !before.has(one))
 
 /** A program that is run by another user or killed: opens a sandbox, starts processes in it, and prints what `command` prints. */
 export const runner = async (path: string): Promise<string> => {
