@@ -38,7 +38,7 @@ const program = Command.run(
 const releaseLimit = 90_000
 
 /** Milliseconds in which further signals are one and the same: a terminal and a parent may both pass one on. */
-const together = 300
+const together = 200
 
 /** The first signal lets the run put its files in order; the second only releases what it holds; the third does not even wait for that. */
 const runMain = makeRunMain(({ fiber, teardown }) => {
