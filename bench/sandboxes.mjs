@@ -1,5 +1,5 @@
 /** What a sandbox costs, backend by backend, beside what the engine itself takes for the same in the same run. */
-import { execFileSync, spawnSync } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -115,16 +115,26 @@ const singularity = async (program) => {
 
 const local = () => {
   const argv = ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/", "--proc", "/proc"]
-  const once = async () => spawnSync("bwrap", [...argv, "--dev", "/dev", "--tmpfs", "/tmp", "bash", "-c", "echo hello"])
+  const inside = [...argv, "--dev", "/dev", "--tmpfs", "/tmp"]
+  const call = async () => spawnSync("bwrap", [...inside, "bash", "-c", "echo hello"])
   return compare(
     "local",
     Local.layer({ network: true, hide: [] }),
     { image: "" },
     {
-      names: ["one bwrap", "one bwrap", "nothing"],
-      ready: once,
-      call: once,
-      release: async () => {}
+      names: ["a bwrap that stays, and a call", "one bwrap", "its end"],
+      ready: async () => {
+        const holder = spawn("bwrap", [...inside, "sh", "-c", "echo; exec cat"], { stdio: ["pipe", "pipe", "ignore"] })
+        await new Promise((resolve) => holder.stdout.once("data", resolve))
+        await call()
+        return holder
+      },
+      call,
+      release: (holder) =>
+        new Promise((resolve) => {
+          holder.once("exit", resolve)
+          holder.kill("SIGKILL")
+        })
     }
   )
 }
