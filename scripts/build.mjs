@@ -15,7 +15,11 @@ if (!existsSync(inRoot("node_modules", "esbuild")) || !existsSync(inRoot("node_m
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^npm_config_(global|location|.*prefix)$/i.test(name))
   )
-  execFileSync(npm, ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: root, stdio: ["ignore", 2, 2], env })
+  execFileSync(npm, ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], {
+    cwd: root,
+    stdio: ["ignore", 2, 2],
+    env
+  })
 }
 const { build } = await import("esbuild")
 

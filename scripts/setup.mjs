@@ -50,7 +50,8 @@ const built = () => {
 
 if (!installed()) {
   console.error("set-up: installing packages (npm ci) …")
-  run("npm", ["ci", "--no-audit", "--no-fund"])
+  // No package needs a script of its own to work, and what npm says of those that have one is nothing a user could act on.
+  run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
 }
 if (!built()) {
   console.error("set-up: building …")

@@ -11,8 +11,7 @@ const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 
 const stop = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
 let signalled: keyof typeof signals | undefined
-let releasing = false
-let last = Number.NEGATIVE_INFINITY
+let releasedAt: number | undefined
 
 const clean = Effect.flatMap(
   Effect.promise(() => import("./cli/Clean.ts")),
@@ -37,8 +36,8 @@ const program = Command.run(
 /** Milliseconds in which the second signal's release must be done: containers take a while, and an engine may be slow. */
 const releaseLimit = 90_000
 
-/** Milliseconds in which further signals are one and the same: a terminal and a parent may both pass one on. */
-const together = 200
+/** Milliseconds in which further signals mean the second one again: a terminal and a parent may both pass each on. */
+const together = 250
 
 /** The first signal lets the run put its files in order; the second only releases what it holds; the third does not even wait for that. */
 const runMain = makeRunMain(({ fiber, teardown }) => {
@@ -47,18 +46,16 @@ const runMain = makeRunMain(({ fiber, teardown }) => {
     process.on(signal, () => {
       // Without a terminal there is none to lose: `nohup` means that we go on, and Node forgets what it asked of us.
       if (signal === "SIGHUP" && !process.stderr.isTTY) return
-      const now = performance.now()
-      if (now - last < together) return
-      last = now
       if (signalled !== undefined) {
         const code = signals[signalled]
-        if (releasing) {
+        if (releasedAt !== undefined) {
+          if (performance.now() - releasedAt < together) return
           process.stderr.write(
             "ended without waiting for sandboxes; what is left of them goes with `batch-runner clean`\n"
           )
           return process.exit(code)
         }
-        releasing = true
+        releasedAt = performance.now()
         // What the operating system holds up, such as a pipe that nobody writes to, must not hold us.
         setTimeout(() => process.exit(code), releaseLimit).unref()
         return fiber.unsafeInterruptAsFork(fiber.id())

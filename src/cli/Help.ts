@@ -14,7 +14,7 @@ const line = (flag: Flag): string => {
 /** The help of `clean`. */
 export const clean: string = [
   "batch-runner clean: removes the containers, sandboxes, processes and folders that killed runs left on this machine.",
-  "What belongs to runs that are alive stays. The next run does the same at its start for the sandboxes that it uses."
+  "What belongs to runs that are alive stays. The next run on this machine does the same while it works."
 ].join("\n")
 
 export const text: string = [

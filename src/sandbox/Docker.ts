@@ -5,6 +5,7 @@ import * as Client from "./docker/Client.ts"
 import * as Container from "./docker/Container.ts"
 import * as Endpoint from "./docker/Endpoint.ts"
 import * as Images from "./docker/Images.ts"
+import * as Limits from "./Limits.ts"
 import * as Owner from "./Owner.ts"
 import * as Proc from "./Proc.ts"
 import * as Remote from "./Remote.ts"
@@ -26,12 +27,11 @@ const labels = {
   prompt: "batch-runner.prompt"
 }
 
-/** What a container may take where nothing is said, if the machine has as much. */
-const usual = { cpus: 2, memory: 4 * 2 ** 30 }
-
 const hints = "start it, or set DOCKER_HOST to its address (unix:///path, tcp://host:port, ssh://user@host)"
 
 const unavailable = (detail: string) => new SandboxError({ reason: "Unavailable", detail })
+
+const withoutPassword = (host: string) => host.replace(/(:\/\/[^/@:]*):[^/@]*@/, "$1@")
 
 /** The first engine that answers. */
 const connect = (host: string | undefined): Effect.Effect<Client.Client, SandboxError> =>
@@ -45,7 +45,7 @@ const connect = (host: string | undefined): Effect.Effect<Client.Client, Sandbox
     for (const place of places) {
       const client = yield* Effect.either(Client.connect(place))
       if (client._tag === "Right") return client.right
-      tried.push(`${place.host || place.by} (${client.left.message})`)
+      tried.push(`${withoutPassword(place.host) || place.by} (${client.left.message})`)
     }
     const named = places[0]?.by === "its socket" ? "" : `, named by ${places[0]?.by}`
     const right = tried.some((one) => one.includes("EACCES")) ? "become a member of the socket's group, or " : ""
@@ -73,8 +73,6 @@ const isPodman = (client: Client.Client) =>
       Effect.orElseSucceed(() => false)
     )
 
-const gigabytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20) / 1024}g`
-
 /** The limits of every container, as far as this engine can hold them. */
 const limits = (client: Client.Client, options: Options): Effect.Effect<Dockerode.HostConfig, SandboxError> =>
   Effect.gen(function* () {
@@ -84,15 +82,9 @@ const limits = (client: Client.Client, options: Options): Effect.Effect<Dockerod
     const info = yield* Schema.decodeUnknown(Info)(told).pipe(
       Effect.mapError(() => unavailable(`What answers at ${client.host} is no container engine`))
     )
-    const { NCPU = Number.POSITIVE_INFINITY, MemTotal = Number.POSITIVE_INFINITY } = info
-    if (options.cpus !== undefined && options.cpus > NCPU) {
-      return yield* unavailable(`--cpus: given ${options.cpus}, allowed: at most the ${NCPU} of the container engine`)
-    }
-    if (options.memory !== undefined && options.memory > MemTotal) {
-      return yield* unavailable(
-        `--memory: given ${gigabytes(options.memory)}, allowed: at most the ${gigabytes(MemTotal)} of the container engine`
-      )
-    }
+    const supply = { cpus: info.NCPU ?? Number.POSITIVE_INFINITY, memory: info.MemTotal ?? Number.POSITIVE_INFINITY }
+    const trouble = Limits.exceeded(options, supply, "the container engine")
+    if (trouble !== undefined) return yield* trouble
     const lacking = [
       ...(info.MemoryLimit === false ? ["memory"] : []),
       ...(info.CpuCfsQuota === false ? ["processors"] : []),
@@ -103,8 +95,7 @@ const limits = (client: Client.Client, options: Options): Effect.Effect<Dockerod
         `the container engine cannot limit ${lacking.join(", ")} here: containers take what they get`
       )
     }
-    const memory = options.memory ?? Math.min(usual.memory, MemTotal)
-    const cpus = options.cpus ?? Math.min(usual.cpus, NCPU)
+    const { cpus, memory } = Limits.granted(options, supply)
     return {
       // Podman may take a restart for the end, and remove what it is about to start.
       AutoRemove: !(yield* isPodman(client)),

@@ -1,5 +1,5 @@
 /** Sandboxes at Modal, a service that runs containers: one for each prompt, billed to the user's account there. */
-import { Effect, Layer } from "effect"
+import { Effect, Either, Layer } from "effect"
 import type { Sandbox, SandboxCreateParams } from "modal"
 import * as Account from "./modal/Account.ts"
 import * as Box from "./modal/Box.ts"
@@ -43,7 +43,7 @@ const all = async <A>(list: AsyncIterable<A>): Promise<ReadonlyArray<A>> => {
   return found
 }
 
-/** Terminates the sandboxes with these tags, and, where `wanted` is given, an owner for which it holds; gives how many. */
+/** Terminates the sandboxes with these tags, and, where `wanted` is given, an owner for which it holds; gives how many. Fails when some stay. */
 const terminateAll = (
   { client, app }: Account.Account,
   tags: Readonly<Record<string, string>>,
@@ -56,17 +56,22 @@ const terminateAll = (
         if (wanted !== undefined && !wanted((yield* Account.call(() => sandbox.getTags())).owner ?? "")) return false
         yield* Account.call(() => sandbox.terminate())
         return true
-      })
-    const ended = yield* Effect.forEach(
+      }).pipe(
+        // It may have come to its own end meanwhile.
+        Effect.catchIf(Account.isMissing, () => Effect.succeed(false))
+      )
+    const tried = yield* Effect.forEach(
       listed,
       (sandbox) =>
         Effect.ensuring(
-          Effect.orElseSucceed(end(sandbox), () => false),
+          Effect.either(end(sandbox)),
           Effect.sync(() => sandbox.detach())
         ),
       { concurrency: terminations }
     )
-    return ended.filter(Boolean).length
+    const failed = tried.find(Either.isLeft)
+    if (failed !== undefined) return yield* failed.left
+    return tried.filter((one) => Either.isRight(one) && one.right).length
   })
 
 /** Terminates what runners left that are dead for certain. */

@@ -4,6 +4,7 @@ import { availableParallelism, homedir, tmpdir, totalmem } from "node:os"
 import { basename, join } from "node:path"
 import { Effect, Either, Layer, type Scope } from "effect"
 import * as Fifo from "./Fifo.ts"
+import * as Limits from "./Limits.ts"
 import * as Place from "./Place.ts"
 import * as Proc from "./Proc.ts"
 import {
@@ -34,9 +35,6 @@ export interface Options extends ContainerOptions {
   /** The program, by path or name; by default BATCH_RUNNER_APPTAINER, else `apptainer` or `singularity` on PATH. */
   readonly program?: string | undefined
 }
-
-/** Bytes of memory of a sandbox when nobody says. */
-const memory = 4 * 2 ** 30
 
 /** Milliseconds for the first look inside. */
 const lookLimit = 60_000
@@ -89,7 +87,7 @@ const begin = (yard: Yard, spec: SandboxSpec, number: number): Effect.Effect<Beg
         name: `${basename(base)}-${number}`,
         place: join(base, `${number}`),
         network: options.network,
-        memory: options.memory ?? memory,
+        memory: Limits.granted(options, supply()).memory,
         cpus: options.cpus,
         means: yard.means,
         script: Inside.startscript(spec.cwd, found.directory || "/")
@@ -200,17 +198,8 @@ const probe = (program: string) =>
     return yield* unavailable(`${program} does not run: ${Complaint.line(ended.errors || ended.output)}`)
   })
 
-/** What is asked for each sandbox must be there. */
-const withinReach = ({ cpus = 0, memory = 0 }: Options) => {
-  const most = availableParallelism()
-  if (cpus > most) return unavailable(`--cpus: given ${cpus}, allowed: at most the ${most} of this machine`)
-  const bytes = totalmem()
-  if (memory <= bytes) return Effect.void
-  const inGigabytes = (amount: number) => `${Math.floor(amount / 2 ** 20) / 1024}g`
-  return unavailable(
-    `--memory: given ${inGigabytes(memory)}, allowed: at most the ${inGigabytes(bytes)} of this machine`
-  )
-}
+/** What this machine has. */
+const supply = (): Limits.Supply => ({ cpus: availableParallelism(), memory: totalmem() })
 
 /**
  * Sandboxes by Apptainer or Singularity. Opening one fetches and converts its image where that has not been done on this machine,
@@ -222,7 +211,8 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
     Effect.gen(function* () {
       const program = yield* Program.find(options.program)
       yield* probe(program)
-      yield* withinReach(options)
+      const trouble = Limits.exceeded(options, supply(), "this machine")
+      if (trouble !== undefined) return yield* trouble
       const root = options.root ?? tmpdir()
       const cache = options.cache ?? defaultCache()
       const base = join(root, Leftovers.name())

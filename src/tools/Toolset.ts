@@ -89,6 +89,6 @@ export const catalogue = (limits: Terminal.Limits): ReadonlyArray<Toolset> => {
     description: descriptions[name],
     toolNames: toolsByToolset[name],
     tools: built[name] ?? [],
-    lacks: built[name] === undefined ? "it is not part of this version yet" : null
+    lacks: built[name] === undefined ? "not part of this version yet" : null
   }))
 }

@@ -4,9 +4,8 @@ import { expect, onTestFinished, it as test } from "vitest"
 import { sleep, until, Workplace } from "../support/Command.ts"
 import * as Containers from "../support/Containers.ts"
 import * as Engine from "../support/Engine.ts"
+import * as Faulty from "../support/Faulty.ts"
 import { final, promptOf, runs, serve, turnOf } from "../support/Talk.ts"
-
-const socketPath = (process.env.DOCKER_HOST ?? "").replace(/^unix:\/\//, "")
 
 /** A socket behind which the engine of the tests answers as long as it may. */
 const proxy = async (place: Workplace) => {
@@ -14,7 +13,7 @@ const proxy = async (place: Workplace) => {
   const open = new Set<Socket>()
   let answers = true
   const server = createServer((near) => {
-    const far = connect(socketPath)
+    const far = connect(Faulty.socketPath)
     for (const [one, other] of [
       [near, far],
       [far, near]
@@ -69,7 +68,7 @@ const begin = async () => {
 }
 
 Engine.describe("An engine", () => {
-  const it = test.runIf(socketPath.startsWith("/"))
+  const it = test.runIf(Faulty.socketPath.startsWith("/"))
 
   it("that goes away in the middle fails its prompts, and --resume does them when it is back", async () => {
     const { place, run, given, server, hurry } = await begin()
@@ -110,6 +109,47 @@ Engine.describe("An engine", () => {
     expect(performance.now() - before).toBeLessThan(2000)
     // The next run takes what was left.
     expect((await place.start(["clean"], Containers.environment).ended).code).toBe(0)
+    expect(await Containers.names(run)).toEqual([])
+  })
+
+  it("that stumbles over the making of a command is asked again, and the session goes on", async () => {
+    const place = new Workplace()
+    const { run, given } = Containers.options()
+    place.dataset([{ prompt: "a", image: Engine.image("busybox") }])
+    let left = 2
+    const environment = await Faulty.engine(
+      place,
+      (method, path) => method === "POST" && path.endsWith("/exec") && left-- > 0
+    )
+    const server = await serve((request) => (turnOf(request) === 0 ? runs("echo in") : final()))
+    const ended = await place.run(server, given, environment)
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(left).toBeLessThan(0)
+    expect(place.rows("trajectories.jsonl", run)[0]?.conversations[2]?.value).toContain("in\\n")
+  })
+
+  it("that does not remove what a dead run left is named by `clean`, and asked again the next time", {
+    timeout: 120_000
+  }, async () => {
+    const { place, run, given, server } = await begin()
+    const running = place.begin(server, given, Containers.environment)
+    await Containers.until(run, (count) => count === 2)
+    running.kill("SIGKILL")
+    await running.ended
+    const refusing = await Faulty.engine(place, (method) => method === "DELETE")
+    const failed = await place.start(["clean"], refusing).ended
+    expect(failed.stderr).toMatch(
+      /^docker: The containers of dead runs could not be removed: \d+ of \d+ stay: made to fail$/m
+    )
+    expect(failed.code).toBe(1)
+    expect(failed.stdout).not.toContain("Nothing was left behind")
+    expect(await Containers.names(run)).not.toEqual([])
+    // A run that has no use for the engine finds the note of the dead one, and looks there.
+    place.dataset(["a prompt without an image"], "plain.jsonl")
+    const plain = { ...given, run_name: "plain", dataset_file: "plain.jsonl" }
+    const ended = await place.run(await serve(() => final()), plain, Containers.environment)
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stderr).toMatch(/removed what dead runs left: .*container/)
     expect(await Containers.names(run)).toEqual([])
   })
 })

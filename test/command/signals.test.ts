@@ -84,6 +84,28 @@ it("ends at once at a second signal, with nothing left running", async () => {
   expect(place.rows().map((row) => row.prompt_index)).toEqual(prompts.map((_, at) => at))
 })
 
+it("means that the terminal is lost when it is SIGHUP: files in order with one, and no heed without", async () => {
+  const place = new Workplace()
+  const { running, resume } = await busy(place)
+  running.kill("SIGHUP")
+  await sleep(300)
+  expect(running.child.exitCode).toBe(null)
+  running.kill("SIGTERM")
+  expect((await running.ended).code).toBe(143)
+  expect((await resume()).code).toBe(0)
+
+  const server = await serve(() => ({ hang: true }))
+  const command = place.argv(server, { run_name: "shown" }).join(" ")
+  const shown = place.shell(`exec script -qefc "exec $BATCH_RUNNER ${command}" /dev/null`)
+  await until(() => server.requests.length > 0)
+  const inside = execFileSync("pgrep", ["-P", `${shown.pid}`], { encoding: "utf8" }).trim()
+  process.kill(Number(inside), "SIGHUP")
+  const ended = await shown.ended
+  expect(ended.code).toBe(129)
+  expect(ended.stdout).toContain("SIGHUP: no new prompts")
+  expect(ended.stdout).toMatch(/still to do.*--resume/)
+})
+
 it("does not wait for a model that does not answer", async () => {
   const place = new Workplace()
   place.dataset(["a", "b"])

@@ -159,6 +159,23 @@ Engine.describe("Docker", () => {
       expect(error.message).toMatch(message)
     })
 
+    it.each([
+      ["USER nosuchuser", "busybox", /the USER that it names is not in it/],
+      // The shell of busybox needs no PATH for its own.
+      ["ENV PATH=/nowhere", "python", /there is no cat, mkdir, sleep on its PATH/]
+    ])("an image with %s", async (changes, base, message) => {
+      await run(() => Effect.void, { name: base })
+      const container = await engine().createContainer({ Image: image(base) })
+      const name = { repo: "localhost/batch-runner-odd", tag: `${process.pid}` }
+      await container.commit({ ...name, changes })
+      await container.remove()
+      const error = await refusal({ name: `${name.repo}:${name.tag}` }).finally(() =>
+        engine().getImage(`${name.repo}:${name.tag}`).remove({ force: true })
+      )
+      expect(error).toMatchObject({ reason: "ImageUnfit", transient: false })
+      expect(error.message).toMatch(message)
+    })
+
     it("a private image without a login, and takes it with one", async () => {
       const folder = mkdtempSync(join(tmpdir(), "docker-config-"))
       const auth = Buffer.from("tester:secret").toString("base64")

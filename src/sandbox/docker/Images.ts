@@ -12,7 +12,8 @@ export interface Images {
   readonly forget: (name: string) => void
 }
 
-const host = /(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.?)+|\[[0-9a-f:]+\]/i
+// Each character can be matched in one way only: a hostile name must not keep us busy.
+const host = /[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*(?:\.[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*)*|\[[0-9a-fA-F:]+\]/
 const part = /[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*/
 
 /** Docker's grammar of names: a registry and its port, lower-case parts of a path, a tag, a digest. */

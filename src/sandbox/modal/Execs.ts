@@ -105,7 +105,7 @@ export const make = (sandbox: Sandbox): Effect.Effect<Execs, never, Scope.Scope>
         if (code !== 0) yield* look
         // Nobody can tell any more what it does.
         if (Exit.isFailure(reading) && ended === undefined) yield* terminate
-        closed(code ?? 137)
+        closed(code)
       })
 
     // A command is begun where interruption is held off; what watches it must end with the sandbox.

@@ -7,11 +7,11 @@ import { accessSync, constants, openSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Readable } from "node:stream"
 import { Effect, Either } from "effect"
-import * as Child from "./Child.ts"
-import * as Fifo from "./Fifo.ts"
-import * as Host from "./Host.ts"
-import * as Proc from "./Proc.ts"
-import { SandboxError } from "./Sandbox.ts"
+import * as Child from "../Child.ts"
+import * as Fifo from "../Fifo.ts"
+import * as Host from "../Host.ts"
+import * as Proc from "../Proc.ts"
+import { SandboxError } from "../Sandbox.ts"
 
 export interface Options {
   /** Unique on this machine. */

@@ -1,7 +1,7 @@
 /** A plain folder as a sandbox, where there is no bubblewrap: processes are kept apart by marks, files are not. */
 import { Effect } from "effect"
-import type { Space } from "./Host.ts"
-import * as Proc from "./Proc.ts"
+import type { Space } from "../Host.ts"
+import * as Proc from "../Proc.ts"
 import { within } from "./System.ts"
 
 export interface Options {
