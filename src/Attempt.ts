@@ -1,7 +1,7 @@
 /** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
 import { Clock, Context, Effect, Scope } from "effect"
 import * as Agent from "./agent/Agent.ts"
-import { type AttemptError, Ending, SessionTimedOut } from "./agent/Ending.ts"
+import { type AttemptError, Ending, kindOf, SessionTimedOut } from "./agent/Ending.ts"
 import * as Preview from "./agent/Preview.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
 import { TimeLimit } from "./agent/TimeLimit.ts"
@@ -36,14 +36,15 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   const toolsets = (yield* Sampler).sample(draw)
   const offer = toolbox.offer(toolsets)
   const transcript = new Transcript()
-  const { ending, system } = yield* inSandbox(config, unit, prompt, offer, transcript)
+  const { occurrence } = draw
+  const { ending, system } = yield* inSandbox({ config, unit, prompt, occurrence, offer, transcript })
   const now = timestamp(yield* Clock.currentTimeMillis)
   const about: About = {
     config,
     unit,
     prompt,
     key: draw.key,
-    occurrence: draw.occurrence,
+    occurrence,
     toolsets,
     offer,
     transcript,
@@ -79,14 +80,12 @@ interface Ended {
 
 const broke = (error: AttemptError): Ended => ({ ending: Ending.Broke({ error }), system: "" })
 
+/** What a session is run with. */
+interface Setting extends Pick<About, "config" | "unit" | "prompt" | "occurrence" | "offer" | "transcript"> {}
+
 /** The session in a sandbox of its own, which is given back when this ends. Its time begins when the sandbox is there. */
-const inSandbox = Effect.fnUntraced(function* (
-  config: Settings,
-  unit: Unit,
-  prompt: Prompt,
-  offer: Offer,
-  transcript: Transcript
-) {
+const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
+  const { config, unit, prompt } = setting
   const sandboxes = yield* Sandboxes
   const limit = yield* TimeLimit
   const spec = {
@@ -99,7 +98,7 @@ const inSandbox = Effect.fnUntraced(function* (
       Effect.flatMap(Todo.make, (todos) =>
         limit.within(
           Effect.provide(
-            session(config, unit, prompt, offer, transcript, sandbox.cwd),
+            session(setting, sandbox.cwd),
             Context.make(Sandbox, sandbox).pipe(Context.add(Todo.Todos, todos))
           ),
           () => broke(new SessionTimedOut({ seconds: limit.seconds }))
@@ -110,23 +109,21 @@ const inSandbox = Effect.fnUntraced(function* (
   return yield* Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error)))
 })
 
-const session = Effect.fnUntraced(function* (
-  config: Settings,
-  unit: Unit,
-  prompt: Prompt,
-  offer: Offer,
-  transcript: Transcript,
-  cwd: string
-) {
+const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
+  const { config, unit, prompt, occurrence, offer, transcript } = setting
   const system = SystemPrompt.make({ cwd, tools: offer.tools.map(({ name }) => name) })
   const ending = yield* Agent.run(
     {
       prompt: prompt.text,
       sample: unit.sample,
+      place: unit.place,
+      occurrence,
       opening: opening(config, system, prompt.text),
       tools: offer.tools,
       definitions: offer.definitions,
       maxTurns: config.max_turns,
+      maxCost: config.max_cost_per_prompt,
+      maxTokens: config.max_tokens_per_prompt,
       logChars: config.log_prefix_chars
     },
     transcript
@@ -160,6 +157,7 @@ const rowOf = (about: About, ending: Ending, toolNames: ReadonlyArray<string>): 
       default_cwd: prompt.cwd === "" && config.cwd !== "",
       sample: unit.sample,
       occurrence: about.occurrence,
+      shortened: transcript.shortened,
       usage: transcript.usage
     },
     completed: ending._tag === "Finished",
@@ -180,7 +178,7 @@ const judged = ({ config }: About, row: Row): Outcome =>
     ? Outcome.Discarded({ row: { ...row, reason: noReasoning } })
     : Outcome.Kept({ row })
 
-const failed = ({ unit, key, occurrence, transcript, now }: About, error: AttemptError): Outcome =>
+const failed = ({ unit, prompt, key, occurrence, transcript, now }: About, error: AttemptError): Outcome =>
   Outcome.Failed({
     failure: {
       prompt_index: unit.place,
@@ -188,13 +186,16 @@ const failed = ({ unit, key, occurrence, transcript, now }: About, error: Attemp
       occurrence,
       prompt_key: ContentKey.toText(key),
       batch_num: unit.batch,
+      attempt: unit.attempt,
+      kind: kindOf(error),
       error: error._tag,
       reason: "reason" in error ? error.reason : error._tag,
       message: error.message,
       retryable: error.transient,
       timestamp: now,
       api_calls: transcript.apiCalls,
-      usage: transcript.usage
+      usage: transcript.usage,
+      conversations: transcript.events.length === 0 ? [] : ShareGpt.conversation(prompt.text, transcript.events)
     }
   })
 

@@ -2,6 +2,15 @@
 import { hash } from "node:crypto"
 import { Context, Schema } from "effect"
 
+/** US dollars per million tokens. */
+export const Price = Schema.Struct({
+  prompt: Schema.NonNegative,
+  completion: Schema.NonNegative,
+  /** Of prompt tokens that the endpoint had kept; as others when absent. */
+  cached: Schema.optional(Schema.NonNegative)
+})
+export type Price = typeof Price.Type
+
 const Count = Schema.Int.pipe(Schema.positive())
 
 /** Sessions per prompt at most. */
@@ -17,6 +26,7 @@ export type PrefillMessage = typeof PrefillMessage.Type
 export const ReasoningEffort = Schema.Literal("none", "minimal", "low", "medium", "high", "xhigh")
 export const ProviderSort = Schema.Literal("price", "throughput", "latency")
 export const SandboxKind = Schema.Literal("auto", "local", "docker", "singularity", "modal")
+export const Concurrency = Schema.Literal("adaptive", "fixed")
 export const ReasoningFilter = Schema.Literal("auto", "on", "off")
 
 const Settings = Schema.Struct({
@@ -68,7 +78,31 @@ const Settings = Schema.Struct({
   timeout: Count,
   /** Seconds a command may take. */
   command_timeout: Count,
-  strict_toolsets: Schema.Boolean
+  strict_toolsets: Schema.Boolean,
+  /** Whether calls in flight follow what the endpoint takes, or are as many as there are prompts in flight. */
+  concurrency: Concurrency,
+  /** Seconds that the run waits for an endpoint that is down. */
+  max_wait: Count,
+  /** Failures of the same kind in a row, with no success in between, that stop the run. */
+  max_consecutive_failures: Count,
+  /** Kinds of earlier failures whose prompts run again on resume; null for all that may go better. */
+  retry_failed: Schema.NullOr(Schema.Array(Schema.String)),
+  /** US dollars that the run may cost, all its sessions together. */
+  max_cost: Schema.NullOr(Schema.Number.pipe(Schema.positive())),
+  /** Tokens, prompt and completion, that the run may use, all its sessions together. */
+  max_total_tokens: Schema.NullOr(Count),
+  max_cost_per_prompt: Schema.NullOr(Schema.Number.pipe(Schema.positive())),
+  max_tokens_per_prompt: Schema.NullOr(Count),
+  /** What calls cost by model id, where the endpoint does not say; `*` for every other model. */
+  prices: Schema.Record({ key: Schema.String, value: Price }),
+  /** Whether models that want it are told what of a request to keep for the next. */
+  prompt_cache: Schema.Boolean,
+  /** Whether answers are kept beside the runs and taken from there. */
+  cache: Schema.Boolean,
+  /** Whether all is only looked at, and nothing run. */
+  dry_run: Schema.Boolean,
+  /** File that gets a line for each happening; empty for none. */
+  events: Schema.String
 })
 
 export type Settings = typeof Settings.Type
@@ -111,7 +145,20 @@ export const defaults = {
   samples_per_prompt: 1,
   timeout: 3600,
   command_timeout: 180,
-  strict_toolsets: false
+  strict_toolsets: false,
+  concurrency: "adaptive",
+  max_wait: 3600,
+  max_consecutive_failures: 20,
+  retry_failed: null,
+  max_cost: null,
+  max_total_tokens: null,
+  max_cost_per_prompt: null,
+  max_tokens_per_prompt: null,
+  prices: {},
+  prompt_cache: true,
+  cache: false,
+  dry_run: false,
+  events: ""
 } satisfies Partial<Settings>
 
 type Required = "dataset_file" | "batch_size" | "run_name"
@@ -165,6 +212,8 @@ const decisive = [
   "distribution_toolsets",
   "max_turns",
   "max_tokens",
+  "max_cost_per_prompt",
+  "max_tokens_per_prompt",
   "providers_allowed",
   "providers_ignored",
   "providers_order",

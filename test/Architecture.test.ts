@@ -42,6 +42,8 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
   "main.ts": ["cli"],
   cli: [
     "Pipeline.ts",
+    "agent",
+    "events",
     "RunConfig.ts",
     "version.ts",
     "dataset",
@@ -57,16 +59,19 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
     "RunConfig.ts",
     "version.ts",
     "dataset",
+    "events",
     "agent",
+    "model",
     "tools",
     "store",
     "trajectory",
     "report"
   ],
-  "Attempt.ts": ["RunConfig.ts", "dataset", "sampling", "sandbox", "tools", "agent", "trajectory"],
-  agent: ["model", "tools"],
-  tools: ["sandbox"],
-  model: [],
+  "Attempt.ts": ["RunConfig.ts", "dataset", "events", "sampling", "sandbox", "tools", "agent", "model", "trajectory"],
+  agent: ["model", "tools", "sandbox", "events"],
+  tools: ["sandbox", "events"],
+  model: ["events"],
+  events: [],
   sandbox: [],
   dataset: [],
   sampling: [],
@@ -80,7 +85,6 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
 /** What each may know the shape of besides. */
 const knows: Readonly<Record<string, ReadonlyArray<string>>> = {
   "Attempt.ts": ["model", "store"],
-  agent: ["sandbox"],
   tools: ["model"],
   model: ["tools"],
   sampling: ["dataset"],
@@ -149,7 +153,7 @@ describe("The direction of imports", () => {
 const bare = (text: string): string =>
   text
     .replace(
-      /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$|"(?:\\.|[^"\\\n])*"|\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n])+\/[a-z]*(?=[.,;)\s])/gm,
+      /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n])+\/[a-z]*(?=[.,;)\s])/gm,
       '""'
     )
     .replace(/`(?:\\.|[^`\\])*`/g, '""')

@@ -16,12 +16,18 @@ const badAnswers = 3
 export interface Session {
   readonly prompt: string
   readonly sample: number
+  /** Place of the prompt in the data set, and which of several equal prompts it is. */
+  readonly place: number
+  readonly occurrence: number
   /** What the conversation opens with: system prompt, prefill and prompt. */
   readonly opening: ReadonlyArray<Message>
   readonly tools: ReadonlyArray<Tool>
   readonly definitions: ReadonlyArray<ToolDefinition>
   /** Model calls at most. */
   readonly maxTurns: number
+  /** US dollars, and tokens, that the session may use; null for no limit. */
+  readonly maxCost: number | null
+  readonly maxTokens: number | null
   /** Characters of a call or an answer shown in the log. */
   readonly logChars: number
 }
@@ -61,7 +67,9 @@ const ask = Effect.fnUntraced(function* (session: Session, transcript: Transcrip
       tools: session.definitions,
       prompt: session.prompt,
       turn: transcript.apiCalls,
-      sample: session.sample
+      sample: session.sample,
+      place: session.place,
+      occurrence: session.occurrence
     })
     transcript.received(answer)
     yield* Effect.logDebug(`answer ${transcript.apiCalls}: ${Preview.ofAnswer(answer, session.logChars)}`)

@@ -1,7 +1,7 @@
 /** How a session ended. */
 import { Data, Schema } from "effect"
-import type { ModelError } from "../model/Model.ts"
-import type { SandboxError } from "../sandbox/Sandbox.ts"
+import * as Model from "../model/Model.ts"
+import * as Sandbox from "../sandbox/Sandbox.ts"
 
 /** The model answered with nothing, again and again. */
 export class EmptyAnswer extends Schema.TaggedError<EmptyAnswer>()("EmptyAnswer", { tries: Schema.Number }) {
@@ -25,7 +25,20 @@ export class SessionTimedOut extends Schema.TaggedError<SessionTimedOut>()("Sess
   }
 }
 
-export type AttemptError = ModelError | SandboxError | EmptyAnswer | SessionTimedOut
+export type AttemptError = Model.ModelError | Sandbox.SandboxError | EmptyAnswer | SessionTimedOut
+
+const snakeCase = (name: string): string => name.replace(/(?<!^)[A-Z]/g, "_$&").toLowerCase()
+
+/** The kind of a failure, in the word that people select it by: `rate_limited`, `image_missing`, … */
+export const kindOf = (error: AttemptError): string => snakeCase("reason" in error ? error.reason : error._tag)
+
+/** Every kind of failure of a prompt. */
+export const failureKinds: ReadonlyArray<string> = [
+  ...Model.reasons,
+  ...Sandbox.reasons,
+  "EmptyAnswer",
+  "SessionTimedOut"
+].map(snakeCase)
 
 export type Ending = Data.TaggedEnum<{
   /** The model gave its final answer. */
@@ -33,7 +46,7 @@ export type Ending = Data.TaggedEnum<{
   /** The last allowed call asked for tools. */
   OutOfTurns: object
   /** Cut short by the model's own doing; what there is, is worth keeping. */
-  Cut: { readonly why: "InvalidCalls" | "Truncated" }
+  Cut: { readonly why: "InvalidCalls" | "Truncated" | "Loop" | "ContextFull" | "PromptBudget" }
   /** No result: the prompt is still to do. */
   Broke: { readonly error: AttemptError }
 }>

@@ -1,6 +1,6 @@
 /** What was typed, in the one spelling that the command's parser knows: `--name` and `=value` apart, each option once. */
 import { Either } from "effect"
-import { flags, planned } from "./Flags.ts"
+import { flags } from "./Flags.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** Options of the parser itself; they are left as they are. */
@@ -98,7 +98,6 @@ const nameOf = (token: string): string => (token.split("=")[0] ?? "").slice(2).r
 const isOption = (token: string): boolean => token.startsWith("--") && flags.some(({ name }) => name === nameOf(token))
 
 const unknown = (head: string, name: string): string => {
-  if (planned.includes(name)) return `--${name} is not part of this version yet; leave it out`
   const near = flags
     .map((flag) => ({ flag, distance: distance(flag.name, name.slice(0, 100)) }))
     .sort((a, b) => a.distance - b.distance)[0]

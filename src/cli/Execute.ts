@@ -164,5 +164,7 @@ const requestOf = (config: Settings): ModelRequest => ({
   maxTokens: config.max_tokens ?? undefined,
   provider: providerSent(config),
   reasoning: reasoningSent(config),
-  callLimit
+  callLimit,
+  promptCache: config.prompt_cache,
+  prices: config.prices
 })

@@ -66,10 +66,36 @@ export const flags: ReadonlyArray<Flag> = [
   value("sandbox_starts", "count", `Containers started per second at most (default: ${defaults.sandbox_starts})`),
   value("timeout", "seconds", `Time per prompt (default: ${defaults.timeout})`),
   value("command_timeout", "seconds", `Time per command (default: ${defaults.command_timeout})`),
+  value(
+    "concurrency",
+    "adaptive|fixed",
+    `Whether calls in flight follow what the endpoint takes (default: ${defaults.concurrency})`
+  ),
+  value("max_wait", "seconds", `Wait for an endpoint that is down at most (default: ${defaults.max_wait})`),
+  value(
+    "max_consecutive_failures",
+    "count",
+    `Failures of one kind in a row that stop the run (default: ${defaults.max_consecutive_failures})`
+  ),
+  value(
+    "retry_failed",
+    "kind,…|all",
+    "With --resume: which failed prompts run again (default: all that may go better)"
+  ),
+  value("max_cost", "dollars", "What the run may cost, all its sessions together"),
+  value("max_total_tokens", "count", "Tokens that the run may use, all its sessions together"),
+  value("max_cost_per_prompt", "dollars", "What a prompt may cost; its session ends as partial before"),
+  value("max_tokens_per_prompt", "count", "Tokens that a prompt may use; its session ends as partial before"),
+  value(
+    "prices",
+    "path",
+    'JSON {"model": {"prompt": 3, "completion": 15}}: dollars per million tokens, where the endpoint reports no cost'
+  ),
+  toggle("no_prompt_cache", "Mark no prefix of a request to be kept by the endpoint (Anthropic's models)"),
+  toggle("cache", "Keep answers beside the run folders, and take those of the same call from there"),
+  toggle("dry_run", "Check everything, say what would be run, pay and write nothing"),
+  value("events", "path", "A file that gets one JSON line for each happening"),
   value("output_dir", "path", `Folder of the run folders (default: ${defaults.output_dir})`),
   toggle("strict_toolsets", "A toolset that cannot work here is an error instead of being left out"),
   toggle("list_distributions", "Print every distribution and end")
 ]
-
-/** Options of the product whose part is not built yet. */
-export const planned: ReadonlyArray<string> = ["max_cost", "concurrency", "max_wait"]

@@ -1,6 +1,6 @@
 /** What was typed, as the configuration of a run: every value checked, the first wrong one named. */
-import { existsSync, readFileSync } from "node:fs"
-import { Either, ParseResult, Redacted, Schema } from "effect"
+import { Either, Redacted, Schema } from "effect"
+import { failureKinds } from "../agent/Ending.ts"
 import { isLoopback } from "../model/Transport.ts"
 import * as RunConfig from "../RunConfig.ts"
 import { UsageError } from "./UsageError.ts"
@@ -10,9 +10,11 @@ import {
   choice,
   count,
   filled,
+  jsonFile,
   list,
   notEmpty,
   on,
+  positive,
   type Read,
   required,
   type Typed,
@@ -67,30 +69,41 @@ const cpus = (typed: Typed): Read<number | null> => {
     : Either.left(bad("cpus", value, "a number of processors of at least 0.01, such as 2 or 0.5"))
 }
 
-const decodePrefill = Schema.decodeUnknownEither(Schema.Array(RunConfig.PrefillMessage))
+const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> =>
+  jsonFile(
+    typed,
+    "prefill_messages_file",
+    Schema.Array(RunConfig.PrefillMessage),
+    defaults.prefill_messages,
+    'a JSON array of {"role": "system" | "user" | "assistant", "content": "…"}'
+  )
 
-const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> => {
-  const path = filled(typed, "prefill_messages_file")
-  if (path === undefined) return Either.right([])
-  const shape = 'a JSON array of {"role": "system" | "user" | "assistant", "content": "…"}'
-  if (!existsSync(path)) return Either.left(bad("prefill_messages_file", path, `an existing file with ${shape}`))
-  const content = Either.try({
-    try: () => readFileSync(path, "utf8").replace(/^\uFEFF/, ""),
-    catch: () => bad("prefill_messages_file", path, "a file that can be read")
-  })
-  const json = Either.flatMap(content, (text) =>
-    Either.try({
-      try: (): unknown => JSON.parse(text),
-      catch: () => new UsageError({ detail: `--prefill_messages_file: ${path} is not JSON, allowed: ${shape}` })
-    })
+const pricesShape =
+  'a JSON object such as {"model": {"prompt": 3, "completion": 15, "cached": 0.3}}, dollars per million tokens, "*" for every other model'
+
+const prices = (typed: Typed): Read<RunConfig.Settings["prices"]> =>
+  Either.flatMap(notEmpty(typed, "prices", "", `the path of ${pricesShape}`), () =>
+    jsonFile(
+      typed,
+      "prices",
+      Schema.Record({ key: Schema.String, value: RunConfig.Price }),
+      defaults.prices,
+      pricesShape
+    )
   )
-  return Either.flatMap(json, (value) =>
-    Either.mapLeft(decodePrefill(value), (error) => {
-      const issue = ParseResult.ArrayFormatter.formatErrorSync(error)[0]
-      const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")}: ${issue.message})`
-      return new UsageError({ detail: `--prefill_messages_file: ${path} does not fit${where}, allowed: ${shape}` })
-    })
-  )
+
+const dollars = <F>(typed: Typed, name: string, fallback: F): Read<number | F> =>
+  positive(typed, name, fallback, "dollars above 0, such as 5 or 0.25")
+
+/** Kinds of failures; `all` is every kind there is. */
+const retryFailed = (typed: Typed): Read<RunConfig.Settings["retry_failed"]> => {
+  if (text(typed, "retry_failed") === undefined) return Either.right(defaults.retry_failed)
+  const kinds = list(typed, "retry_failed").map((kind) => kind.toLowerCase())
+  const unknown = kinds.find((kind) => kind !== "all" && !failureKinds.includes(kind))
+  if (kinds.length === 0 || unknown !== undefined) {
+    return Either.left(bad("retry_failed", unknown ?? "", `all, or some of ${failureKinds.join(", ")}`))
+  }
+  return Either.right(kinds.includes("all") ? failureKinds : kinds)
 }
 
 const OnOff = Schema.Literal("on", "off", "true", "false")
@@ -181,7 +194,20 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       ),
       timeout: yield* count(typed, "timeout", defaults.timeout),
       command_timeout: yield* count(typed, "command_timeout", defaults.command_timeout),
-      strict_toolsets: on(typed, "strict_toolsets")
+      strict_toolsets: on(typed, "strict_toolsets"),
+      concurrency: yield* choice(typed, "concurrency", RunConfig.Concurrency, defaults.concurrency),
+      max_wait: yield* count(typed, "max_wait", defaults.max_wait),
+      max_consecutive_failures: yield* count(typed, "max_consecutive_failures", defaults.max_consecutive_failures),
+      retry_failed: yield* retryFailed(typed),
+      max_cost: yield* dollars(typed, "max_cost", defaults.max_cost),
+      max_total_tokens: yield* count(typed, "max_total_tokens", defaults.max_total_tokens),
+      max_cost_per_prompt: yield* dollars(typed, "max_cost_per_prompt", defaults.max_cost_per_prompt),
+      max_tokens_per_prompt: yield* count(typed, "max_tokens_per_prompt", defaults.max_tokens_per_prompt),
+      prices: yield* prices(typed),
+      prompt_cache: !on(typed, "no_prompt_cache"),
+      cache: on(typed, "cache"),
+      dry_run: on(typed, "dry_run"),
+      events: yield* notEmpty(typed, "events", defaults.events, "the path of a file")
     }
     return { config, apiKey: yield* apiKey(typed, config, environment) }
   })

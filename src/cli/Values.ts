@@ -1,5 +1,6 @@
 /** The values of single options, read from what was typed: each checked, a wrong one told with what is allowed. */
-import { Either, Option } from "effect"
+import { existsSync, readFileSync } from "node:fs"
+import { Either, Option, ParseResult, Schema } from "effect"
 import { UsageError } from "./UsageError.ts"
 
 /** Values by option name; switches are booleans. */
@@ -93,4 +94,42 @@ export const amount = <F>(typed: Typed, name: string, fallback: F): Read<number 
   return number !== "" && bytes >= leastMemory && Number.isSafeInteger(bytes)
     ? Either.right(bytes)
     : Either.left(bad(name, value, "an amount of at least 16m, such as 512m or 2g"))
+}
+
+/** Dollars, or another amount that may have decimals. */
+export const positive = <F>(typed: Typed, name: string, fallback: F, allowed: string): Read<number | F> => {
+  const value = text(typed, name)?.trim()
+  if (value === undefined) return Either.right(fallback)
+  const number = /^\d+(\.\d+)?$|^\.\d+$/.test(value) ? Number(value) : 0
+  return number > 0 && number <= 1e12 ? Either.right(number) : Either.left(bad(name, value, allowed))
+}
+
+/** The content of a JSON file that an option names; `shape` says in a line what it must be. */
+export const jsonFile = <A, I, F>(
+  typed: Typed,
+  name: string,
+  schema: Schema.Schema<A, I>,
+  fallback: F,
+  shape: string
+): Read<A | F> => {
+  const path = filled(typed, name)
+  if (path === undefined) return Either.right(fallback)
+  if (!existsSync(path)) return Either.left(bad(name, path, `an existing file with ${shape}`))
+  const content = Either.try({
+    try: () => readFileSync(path, "utf8").replace(/^\uFEFF/, ""),
+    catch: () => bad(name, path, "a file that can be read")
+  })
+  const json = Either.flatMap(content, (text) =>
+    Either.try({
+      try: (): unknown => JSON.parse(text),
+      catch: () => new UsageError({ detail: `--${name}: ${path} is not JSON, allowed: ${shape}` })
+    })
+  )
+  return Either.flatMap(json, (value) =>
+    Either.mapLeft(Schema.decodeUnknownEither(schema)(value), (error) => {
+      const issue = ParseResult.ArrayFormatter.formatErrorSync(error)[0]
+      const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")}: ${issue.message})`
+      return new UsageError({ detail: `--${name}: ${path} does not fit${where}, allowed: ${shape}` })
+    })
+  )
 }

@@ -17,7 +17,18 @@ export const reasonOf = (status: number): ModelError["reason"] => {
   if (status === 408 || status === 409 || status >= 500) {
     return "Overloaded"
   }
-  return status === 401 || status === 402 || status === 403 ? "Refused" : "BadRequest"
+  switch (status) {
+    case 401:
+      return "Unauthorized"
+    case 402:
+      return "NoCredit"
+    case 403:
+      return "Forbidden"
+    case 404:
+      return "ModelMissing"
+    default:
+      return "BadRequest"
+  }
 }
 
 /** The endpoint's own words in an error body of any of the usual shapes; empty when there are none. */

@@ -1,6 +1,6 @@
 /** A model around a model that asks again when a call failed for a reason that passes. */
 import { Duration, Effect, Layer, Option, Random } from "effect"
-import { type Answer, type Ask, Model, ModelError, type ModelService } from "./Model.ts"
+import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
 
 export interface Options {
   /** Calls in all, the first included. */
@@ -68,10 +68,5 @@ const ended = (error: ModelError, tries: number, why?: string): ModelError => {
   if (notes.length === 0) {
     return error
   }
-  return new ModelError({
-    reason: error.reason,
-    detail: `${error.detail} (${notes.join(", ")})`,
-    status: error.status,
-    ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter })
-  })
+  return error.amended({ detail: `${error.detail} (${notes.join(", ")})` })
 }

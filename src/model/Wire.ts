@@ -89,6 +89,7 @@ const toAnswer = (ask: Ask, message: Json, finish: unknown, usage: unknown): Ans
     toolCalls: calls.map((call) => call.call),
     finishReason,
     usage: toUsage(usage),
+    priced: field(usage, "cost") !== undefined,
     echo: toEcho(
       message,
       calls.map((call) => call.raw)

@@ -2,23 +2,25 @@
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import type { Output } from "./Output.ts"
 
+/**
+ * `Unavailable`: there is no such backend here, or it cannot do what is asked. `EngineDown`: it does not answer now.
+ * `ImageMissing`: the image cannot be had. `ImageUnreachable`: its registry does not answer now, or is busy. `ImageUnfit`: it
+ * is there, but no session can run in it. `NoSpace`: the disk is full. `StartFailed`, `Lost`: bad luck.
+ */
+export const reasons = [
+  "Unavailable",
+  "EngineDown",
+  "ImageMissing",
+  "ImageUnreachable",
+  "ImageUnfit",
+  "NoSpace",
+  "StartFailed",
+  "Lost"
+] as const
+
 /** Why a sandbox could not do its part. `detail` is one sentence for people. */
 export class SandboxError extends Schema.TaggedError<SandboxError>()("SandboxError", {
-  /**
-   * `Unavailable`: there is no such backend here, or it cannot do what is asked. `EngineDown`: it does not answer now.
-   * `ImageMissing`: the image cannot be had. `ImageUnreachable`: its registry does not answer now, or is busy. `ImageUnfit`: it
-   * is there, but no session can run in it. `NoSpace`: the disk is full. `StartFailed`, `Lost`: bad luck.
-   */
-  reason: Schema.Literal(
-    "Unavailable",
-    "EngineDown",
-    "ImageMissing",
-    "ImageUnreachable",
-    "ImageUnfit",
-    "NoSpace",
-    "StartFailed",
-    "Lost"
-  ),
+  reason: Schema.Literal(...reasons),
   detail: Schema.String
 }) {
   override get message(): string {

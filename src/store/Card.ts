@@ -43,6 +43,7 @@ const features = (toolNames: ReadonlyArray<string>): ReadonlyArray<readonly [str
       ["default_cwd", flag],
       ["sample", count],
       ["occurrence", count],
+      ["shortened", count],
       [
         "usage",
         struct(

@@ -59,6 +59,7 @@ export const complete = (line: string, stored: StoredRow, toolNames: ReadonlyArr
       default_cwd: stored.metadata.default_cwd,
       sample,
       occurrence,
+      shortened: 0,
       usage
     },
     completed: given.completed !== false,

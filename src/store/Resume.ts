@@ -117,6 +117,8 @@ export interface Unit {
   readonly sample: number
   /** Number of its batch file. */
   readonly batch: number
+  /** Which attempt at this session it is, from 1. */
+  readonly attempt: number
 }
 
 /** The sessions still to do, in the order of the data set, in batches of `batchSize` prompts numbered from `firstBatch`. */
@@ -126,7 +128,7 @@ export function* remaining(done: Done, batchSize: number, firstBatch: number): G
     if (done.hasAll(place)) continue
     const batch = firstBatch + Math.floor(prompts++ / batchSize)
     for (let sample = 0; sample < done.samples; sample++) {
-      if (!done.has(place, sample)) yield { place, sample, batch }
+      if (!done.has(place, sample)) yield { place, sample, batch, attempt: 1 }
     }
   }
 }

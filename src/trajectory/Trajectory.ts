@@ -47,6 +47,8 @@ export const Row = Schema.Struct({
     sample: Schema.Int,
     /** Which of several equal prompts this is, from 0. */
     occurrence: Schema.Int,
+    /** Tool results that were shortened after the model had read them, to make room. */
+    shortened: Schema.Int,
     usage: RowUsage
   }),
   completed: Schema.Boolean,

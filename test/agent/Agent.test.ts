@@ -57,6 +57,8 @@ const converse = (script: ReadonlyArray<Line>, { maxTurns = 10, tools = [say] }:
       {
         prompt: "Talk.",
         sample: 0,
+        place: 0,
+        occurrence: 0,
         opening: [
           { role: "system", content: "System." },
           { role: "user", content: "Talk." }
@@ -64,6 +66,8 @@ const converse = (script: ReadonlyArray<Line>, { maxTurns = 10, tools = [say] }:
         tools,
         definitions: tools.map(({ definition }) => definition),
         maxTurns,
+        maxCost: null,
+        maxTokens: null,
         logChars: 100
       },
       transcript

@@ -2,8 +2,8 @@
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import * as Preview from "../../src/agent/Preview.ts"
-import { noUsage } from "../../src/agent/Transcript.ts"
 import type { Answer } from "../../src/model/Model.ts"
+import { noUsage } from "../../src/model/Model.ts"
 
 const answer = (more: Partial<Answer>): Answer => ({
   content: "",

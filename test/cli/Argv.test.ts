@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { Either, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import { normalize, resuming } from "../../src/cli/Argv.ts"
-import { flags, planned } from "../../src/cli/Flags.ts"
+import { flags } from "../../src/cli/Flags.ts"
 
 const tokens = (...argv: ReadonlyArray<string>) => Either.getOrThrowWith(normalize(argv), (error) => error)
 const complaint = (...argv: ReadonlyArray<string>) =>
@@ -85,22 +85,15 @@ describe("What is no option", () => {
   ])("is told as such: %s.", (given, message) => {
     expect(complaint("--seed=1", given)).toBe(message)
   })
-  it("yet is told to be planned.", () => {
-    for (const name of planned) {
-      expect(complaint(`--${name.replaceAll("_", "-")}=1`)).toBe(
-        `--${name} is not part of this version yet; leave it out`
-      )
-    }
-  })
   it("but belongs to the parser is left to it.", () => {
     expect(tokens("--completions", "bash")).toEqual(["--completions", "bash"])
   })
 })
 
-it("Every option of the contract is known, or told to be planned.", () => {
+it("Every option of the contract is known.", () => {
   const contract =
-    "dataset_file batch_size run_name distribution model base_url api_key max_turns num_workers resume verbose max_samples max_tokens providers_allowed providers_ignored providers_order provider_sort reasoning_effort reasoning_disabled ephemeral_system_prompt log_prefix_chars prefill_messages_file list_distributions seed sandbox image cwd samples_per_prompt timeout command_timeout max_cost reasoning_filter output_dir concurrency max_wait cpus memory network strict_toolsets max_sandboxes sandbox_starts"
-  expect([...flags.map(({ name }) => name), ...planned].toSorted()).toEqual(contract.split(" ").toSorted())
+    "dataset_file batch_size run_name distribution model base_url api_key max_turns num_workers resume verbose max_samples max_tokens providers_allowed providers_ignored providers_order provider_sort reasoning_effort reasoning_disabled ephemeral_system_prompt log_prefix_chars prefill_messages_file list_distributions seed sandbox image cwd samples_per_prompt timeout command_timeout max_cost reasoning_filter output_dir concurrency max_wait cpus memory network strict_toolsets max_sandboxes sandbox_starts max_consecutive_failures retry_failed max_total_tokens max_cost_per_prompt max_tokens_per_prompt prices no_prompt_cache cache dry_run events"
+  expect(flags.map(({ name }) => name).toSorted()).toEqual(contract.split(" ").toSorted())
 })
 
 describe("The command that goes on with a run", () => {

@@ -5,7 +5,7 @@ import { Model } from "../../src/model/Model.ts"
 import * as OpenAi from "../../src/model/OpenAi.ts"
 import * as ModelServer from "../support/ModelServer.ts"
 
-const ask = { messages: [], tools: [], prompt: "hello", turn: 0, sample: 0 }
+const ask = { messages: [], tools: [], prompt: "hello", turn: 0, sample: 0, place: 0, occurrence: 0 }
 const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`
 
 /** What the endpoint's answer with this body comes to. */
@@ -17,6 +17,8 @@ const asked = async (body: string, twice = false) => {
     maxTokens: undefined,
     provider: undefined,
     reasoning: undefined,
+    promptCache: true,
+    prices: {},
     callLimit: Duration.seconds(10)
   }
   const call = Effect.gen(function* () {

@@ -216,11 +216,11 @@ describe("A failure", () => {
     [503, "Overloaded", true],
     [529, "Overloaded", true],
     [599, "Overloaded", true],
-    [401, "Refused", false],
-    [402, "Refused", false],
-    [403, "Refused", false],
+    [401, "Unauthorized", false],
+    [402, "NoCredit", false],
+    [403, "Forbidden", false],
     [400, "BadRequest", false],
-    [404, "BadRequest", false],
+    [404, "ModelMissing", false],
     [422, "BadRequest", false]
   ])("of HTTP %i is %s; that the call may be repeated: %s.", async (status, reason, transient) => {
     const error = await failure(Server.error(status, "the upstream timed out"))

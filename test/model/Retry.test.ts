@@ -100,7 +100,7 @@ describe("Retry", () => {
     expect(Either.isLeft(end) && end.left.retryAfter).toEqual(Duration.hours(2))
   })
   it("does not repeat what cannot succeed.", async () => {
-    for (const reason of ["Refused", "BadRequest", "NoScript"] as const) {
+    for (const reason of ["Unauthorized", "BadRequest", "NoScript"] as const) {
       const { end, times } = await test(run([failing(reason)]))
       expect([times.length, Either.isLeft(end) && end.left.message]).toEqual([1, `It failed as ${reason}`])
     }

@@ -14,6 +14,8 @@ export const ask = (more: Partial<Ask> = {}): Ask => ({
   prompt: "Say hello.",
   turn: 0,
   sample: 0,
+  place: 0,
+  occurrence: 0,
   ...more
 })
 
@@ -24,5 +26,7 @@ export const request = (baseUrl: string, more: Partial<Request> = {}): Request =
   provider: undefined,
   reasoning: undefined,
   callLimit: Duration.seconds(20),
+  promptCache: true,
+  prices: {},
   ...more
 })

@@ -153,9 +153,9 @@ describe("Matching finished rows with a data set", () => {
     const done = Resume.match(ledger, indexOf(["b", "a"]), 2)
     expect([places(ledger), done.count]).toEqual([[1, 1], 1])
     expect([...Resume.remaining(done, 1, 7)]).toEqual([
-      { place: 0, sample: 0, batch: 7 },
-      { place: 0, sample: 1, batch: 7 },
-      { place: 1, sample: 1, batch: 8 }
+      { place: 0, sample: 0, batch: 7, attempt: 1 },
+      { place: 0, sample: 1, batch: 7, attempt: 1 },
+      { place: 1, sample: 1, batch: 8, attempt: 1 }
     ])
   })
 })
@@ -184,7 +184,7 @@ describe("What remains", () => {
   })
   it("is drawn one by one, so that a million prompts cost nothing in advance.", () => {
     const units = Resume.remaining(new Resume.Done(1_000_000, 1), 10, 0)
-    expect(units.next().value).toEqual({ place: 0, sample: 0, batch: 0 })
+    expect(units.next().value).toEqual({ place: 0, sample: 0, batch: 0, attempt: 1 })
   })
 })
 

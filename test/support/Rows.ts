@@ -64,6 +64,7 @@ export const row = (about: About): Row => {
       default_cwd: about.defaultCwd ?? false,
       sample: about.sample ?? 0,
       occurrence: about.occurrence ?? 0,
+      shortened: 0,
       usage
     },
     completed: true,
@@ -114,6 +115,9 @@ export const failed = (about: About): Entry =>
         occurrence: about.occurrence ?? 0,
         prompt_key: ContentKey.toText(keyOf(about)),
         batch_num: about.batch ?? 0,
+        attempt: 1,
+        kind: "overloaded",
+        conversations: [],
         error: "ModelError",
         reason: "Overloaded",
         message: "HTTP 503",

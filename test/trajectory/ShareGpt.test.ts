@@ -1,7 +1,8 @@
 /** A session becomes ShareGPT turns, counts by tool, and a verdict on its reasoning. */
 import { describe, expect, it } from "vitest"
-import { type Event, noUsage } from "../../src/agent/Transcript.ts"
+import type { Event } from "../../src/agent/Transcript.ts"
 import type { ToolCall } from "../../src/model/Model.ts"
+import { noUsage } from "../../src/model/Model.ts"
 import * as Quality from "../../src/trajectory/Quality.ts"
 import * as ShareGpt from "../../src/trajectory/ShareGpt.ts"
 import { encodeLine } from "../../src/trajectory/Trajectory.ts"
