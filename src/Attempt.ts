@@ -22,7 +22,10 @@ import { inventedTools, lacksReasoning } from "./trajectory/Quality.ts"
 import * as ShareGpt from "./trajectory/ShareGpt.ts"
 import { type Row, timestamp } from "./trajectory/Trajectory.ts"
 
-/** Runs one session. Whatever happens to it is an outcome; only a data set that can no longer be read is an error. */
+/**
+ * Runs one session. Whatever happens to it is an outcome, and nothing when it was not begun for want of a budget; what stops the
+ * whole run is an error: a data set that can no longer be read, a model that no call can reach.
+ */
 export const run = Effect.fnUntraced(function* (unit: Unit) {
   const config = yield* RunConfig
   const dataset = yield* Dataset
@@ -38,6 +41,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   const transcript = new Transcript()
   const { occurrence } = draw
   const { ending, system } = yield* inSandbox({ config, unit, prompt, occurrence, offer, transcript })
+  if (ending._tag === "Broke" && isBudget(ending.error) && transcript.apiCalls === 0) return undefined
   const now = timestamp(yield* Clock.currentTimeMillis)
   const about: About = {
     config,
@@ -71,6 +75,9 @@ interface About {
   readonly system: string
   readonly now: string
 }
+
+/** Whether it was the budget of the run that ended a session. */
+const isBudget = (error: AttemptError): boolean => error._tag === "ModelError" && error.reason === "BudgetReached"
 
 interface Ended {
   readonly ending: Ending
@@ -191,7 +198,7 @@ const failed = ({ unit, prompt, key, occurrence, transcript, now }: About, error
       error: error._tag,
       reason: "reason" in error ? error.reason : error._tag,
       message: error.message,
-      retryable: error.transient,
+      retryable: error.transient || isBudget(error),
       timestamp: now,
       api_calls: transcript.apiCalls,
       usage: transcript.usage,

@@ -4,16 +4,19 @@ import * as Attempt from "./Attempt.ts"
 import * as Preview from "./agent/Preview.ts"
 import * as TimeLimit from "./agent/TimeLimit.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
+import * as Events from "./events/Events.ts"
+import { Budget } from "./model/Budget.ts"
 import { changes, filtersReasoning, RunConfig, recorded, type Settings } from "./RunConfig.ts"
 import { Progress } from "./report/Progress.ts"
 import type { Report } from "./report/Report.ts"
 import * as Statistics from "./report/Statistics.ts"
+import { doneEvent, Tally, type TooManyFailures } from "./report/Tally.ts"
 import * as Card from "./store/Card.ts"
 import { OpenBatches } from "./store/OpenBatches.ts"
 import * as Resume from "./store/Resume.ts"
 import { type Entry, type SessionRecord, Store, type StoreError } from "./store/Store.ts"
 import { Toolbox } from "./tools/Toolbox.ts"
-import { isDone, type Outcome } from "./trajectory/Outcome.ts"
+import { isDone } from "./trajectory/Outcome.ts"
 import { timestamp } from "./trajectory/Trajectory.ts"
 import { version } from "./version.ts"
 
@@ -22,20 +25,35 @@ export interface Options {
   readonly stop?: Effect.Effect<void>
 }
 
-/** Runs everything that is still to do and leaves the run's files in order, also when it is stopped or cannot go on. */
+/**
+ * Runs everything that is still to do and leaves the run's files in order, also when it is stopped or cannot go on: why, says
+ * the report.
+ */
 export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
+  const budget = yield* Budget
   const started = yield* Clock.currentTimeMillis
   const done = Resume.match(store.ledger, dataset.index, config.samples_per_prompt)
   yield* store.begin(sessionRecord(config, started, undefined))
+  const earlier = yield* store.sums
+  yield* budget.begin({ cost: earlier.costUsd, tokens: earlier.tokens.total })
   yield* announce(config, done)
-  const tally = new Tally()
-  const exit = yield* Effect.exit(
-    Effect.raceFirst(Effect.as(work(done, tally), false), Effect.as(options.stop ?? Effect.never, true))
+  const tally = new Tally(config.max_consecutive_failures)
+  const worked = work(done, tally).pipe(
+    Effect.zipRight(budget.reached),
+    // The model's error here is one that no prompt can get past.
+    Effect.catchTags({
+      ModelError: ({ message }) => Effect.succeed(message),
+      TooManyFailures: ({ message }) => Effect.succeed(message)
+    }),
+    Effect.map((halted) => ({ halted, stopped: false }))
   )
-  const report = yield* conclude({ done, tally, started, stopped: Exit.isSuccess(exit) && exit.value }).pipe(
+  const stopped = Effect.as(options.stop ?? Effect.never, { halted: "", stopped: true })
+  const exit = yield* Effect.exit(Effect.raceFirst(worked, stopped))
+  const ended = Exit.getOrElse(exit, () => ({ halted: "", stopped: false }))
+  const report = yield* conclude({ done, tally, started, ...ended }).pipe(
     // A run that could not go on says why it could not, rather than what that broke in turn.
     Effect.catchAll(
       (error): Effect.Effect<never, StoreError | DatasetError> =>
@@ -45,32 +63,6 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   if (Exit.isFailure(exit)) return yield* Effect.failCause(exit.cause)
   return report
 })
-
-/** Counts of this session of work. */
-class Tally {
-  readonly failures = new Map<string, number>()
-  hopeless = 0
-  kept = 0
-  discarded = 0
-  private warned = false
-
-  add(outcome: Outcome): void {
-    if (outcome._tag === "Kept") this.kept++
-    if (outcome._tag === "Discarded") this.discarded++
-    if (outcome._tag !== "Failed") return
-    const { error, reason, retryable } = outcome.failure
-    if (!retryable) this.hopeless++
-    const kind = error === reason ? error : `${error} ${reason}`
-    this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1)
-  }
-
-  /** True once, as soon as so many sessions in a row were all discarded. */
-  warnsOfDiscards(): boolean {
-    if (this.warned || this.kept > 0 || this.discarded < 2) return false
-    this.warned = true
-    return true
-  }
-}
 
 const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Done) {
   const store = yield* Store
@@ -88,6 +80,10 @@ const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Don
       : `${doing}: ${done.count} of ${total} done before, ${total - done.count} to do, into ${store.location}`
   )
   yield* (yield* Progress).begin(total - done.count, done.count)
+  yield* Events.emit({
+    ...{ event: "run_started", run_name: config.run_name },
+    ...{ prompts: dataset.index.size, to_do: total - done.count }
+  })
 })
 
 const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
@@ -95,6 +91,7 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
   const dataset = yield* Dataset
   const config = yield* RunConfig
   const progress = yield* Progress
+  const budget = yield* Budget
   const batches = new OpenBatches()
   const close = (batch: number | undefined) => (batch === undefined ? Effect.void : store.closeBatch(batch, done))
 
@@ -103,8 +100,7 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
     Effect.uninterruptible(
       Effect.map(store.save(entry), () => {
         if (isDone(entry.outcome)) done.mark(unit.place, unit.sample)
-        tally.add(entry.outcome)
-        return entry.outcome
+        return tally.add(entry.outcome)
       })
     )
 
@@ -112,19 +108,35 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
     yield* close(batches.start(unit))
     yield* progress.started
     yield* logsAt(label(unit, config))
-    yield* Effect.flatMap(Attempt.run(unit), (entry) => settle(unit, entry)).pipe(
-      Effect.onExit((exit) => progress.ended(Exit.isSuccess(exit) ? exit.value : undefined))
+    const whose = { prompt_index: unit.place, sample: unit.sample, batch_num: unit.batch }
+    yield* Events.emit({ event: "prompt_started", ...whose, attempt: unit.attempt })
+    const began = yield* Clock.currentTimeMillis
+    let halt: TooManyFailures | undefined
+    const attempted = Effect.tap(Attempt.run(unit), (entry) =>
+      entry === undefined
+        ? Effect.void
+        : Effect.map(settle(unit, entry), (why) => {
+            halt = why
+          })
     )
+    yield* Effect.onExit(attempted, (exit) => {
+      const outcome = Exit.isSuccess(exit) ? exit.value?.outcome : undefined
+      return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.zipRight(progress.ended(outcome), Events.emit(doneEvent(whose, outcome, now - began)))
+      )
+    })
     if (tally.warnsOfDiscards()) {
       yield* logsAt(undefined)
       yield* Effect.logWarning(allDiscarded(tally.discarded))
     }
     yield* close(batches.end(unit))
+    if (halt !== undefined) yield* halt
   })
 
   const units = Resume.remaining(done, config.batch_size, store.nextBatch)
   yield* forEachOf(units, one, {
     concurrency: Math.min(config.num_workers, dataset.index.size * config.samples_per_prompt - done.count),
+    until: Effect.map(budget.reached, (why) => why !== ""),
     onLast: Effect.suspend(() => close(batches.finish()))
   }).pipe(Effect.provideServiceEffect(TimeLimit.TimeLimit, TimeLimit.make(config.timeout)), Effect.scoped)
 })
@@ -151,14 +163,20 @@ const forEachOf = <A, E, R, E2>(
   each: (item: A) => Effect.Effect<void, E, R>,
   options: {
     readonly concurrency: number
+    /** Whether nothing more is drawn. */
+    readonly until: Effect.Effect<boolean>
     /** Runs when nothing is left to draw, perhaps while the last elements are still at work, and more than once. */
     readonly onLast: Effect.Effect<void, E2>
   }
 ): Effect.Effect<void, E | E2, R> => {
-  const { concurrency, onLast } = options
+  const { concurrency, until, onLast } = options
   const iterator = items[Symbol.iterator]()
   const worker = Effect.gen(function* () {
-    for (let next = iterator.next(); !next.done; next = iterator.next()) yield* each(next.value)
+    while (!(yield* until)) {
+      const next = iterator.next()
+      if (next.done) break
+      yield* each(next.value)
+    }
     yield* onLast
   })
   return Effect.forEach(Array.from({ length: concurrency }), () => worker, { concurrency, discard: true })
@@ -170,9 +188,11 @@ interface Ended {
   /** Milliseconds since the epoch. */
   readonly started: number
   readonly stopped: boolean
+  /** Why the run could not go on; empty when it could. */
+  readonly halted: string
 }
 
-const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }: Ended) {
+const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped, halted }: Ended) {
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
@@ -201,6 +221,7 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }:
     session
   })
   const sessions = dataset.index.size * config.samples_per_prompt
+  const toDo = sessions - done.count
   const report: Report = {
     runName: run_name,
     location: store.location,
@@ -208,13 +229,18 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }:
     merged,
     prompts: dataset.index.size,
     sessions,
-    toDo: sessions - done.count,
+    toDo,
     failures: tally.failures,
     hopeless: tally.hopeless,
     durationSeconds,
     badLines: dataset.badLines.count,
-    stopped
+    stopped,
+    halted: toDo > 0 ? halted : ""
   }
+  yield* Events.emit({
+    ...{ event: "run_done", done: done.count, to_do: toDo, halted: report.halted },
+    took: now - started
+  })
   return report
 })
 

@@ -76,7 +76,7 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
   dataset: [],
   sampling: [],
   trajectory: [],
-  report: ["trajectory"],
+  report: ["trajectory", "model"],
   store: ["RunConfig.ts", "dataset", "trajectory", "report"],
   "RunConfig.ts": [],
   "version.ts": []
@@ -89,7 +89,7 @@ const knows: Readonly<Record<string, ReadonlyArray<string>>> = {
   model: ["tools"],
   sampling: ["dataset"],
   trajectory: ["agent", "model"],
-  report: ["store"]
+  report: ["store", "events"]
 }
 
 const allowed = ({ from, to, typeOnly }: Import): boolean => {

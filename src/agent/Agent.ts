@@ -1,6 +1,6 @@
 /** One session: the model answers, its tools are called, it reads the results, until it is done or must stop. */
 import { Effect } from "effect"
-import { type Answer, type Message, Model } from "../model/Model.ts"
+import { type Answer, type Message, Model, type ModelError } from "../model/Model.ts"
 import * as Invoke from "../tools/Invoke.ts"
 import type { Needs, Tool, ToolDefinition } from "../tools/Tool.ts"
 import { EmptyAnswer, Ending } from "./Ending.ts"
@@ -32,11 +32,11 @@ export interface Session {
   readonly logChars: number
 }
 
-/** Runs the session, writing down in `transcript` what happens as it happens. */
-export const run = (session: Session, transcript: Transcript): Effect.Effect<Ending, never, Model | Needs> =>
+/** Runs the session, writing down in `transcript` what happens as it happens. What stops the whole run is an error. */
+export const run = (session: Session, transcript: Transcript): Effect.Effect<Ending, ModelError, Model | Needs> =>
   converse(session, transcript).pipe(
     Effect.catchTags({
-      ModelError: (error) => Effect.succeed(Ending.Broke({ error })),
+      ModelError: (error) => (error.fatal ? Effect.fail(error) : Effect.succeed(Ending.Broke({ error }))),
       SandboxError: (error) => Effect.succeed(Ending.Broke({ error })),
       EmptyAnswer: (error) => Effect.succeed(Ending.Broke({ error }))
     })

@@ -27,10 +27,8 @@ export class SessionTimedOut extends Schema.TaggedError<SessionTimedOut>()("Sess
 
 export type AttemptError = Model.ModelError | Sandbox.SandboxError | EmptyAnswer | SessionTimedOut
 
-const snakeCase = (name: string): string => name.replace(/(?<!^)[A-Z]/g, "_$&").toLowerCase()
-
 /** The kind of a failure, in the word that people select it by: `rate_limited`, `image_missing`, … */
-export const kindOf = (error: AttemptError): string => snakeCase("reason" in error ? error.reason : error._tag)
+export const kindOf = (error: AttemptError): string => Model.kindOf("reason" in error ? error.reason : error._tag)
 
 /** Every kind of failure of a prompt. */
 export const failureKinds: ReadonlyArray<string> = [
@@ -38,7 +36,7 @@ export const failureKinds: ReadonlyArray<string> = [
   ...Sandbox.reasons,
   "EmptyAnswer",
   "SessionTimedOut"
-].map(snakeCase)
+].map(Model.kindOf)
 
 export type Ending = Data.TaggedEnum<{
   /** The model gave its final answer. */

@@ -1,5 +1,6 @@
 /** How long a session may take: one fiber watches all of them, where a timer for each would cost more than the rest of an idle session. */
 import { Clock, Context, Effect, Exit, Fiber, Layer, type Scope } from "effect"
+import { Endpoint } from "../model/Endpoint.ts"
 
 export interface TimeLimitService {
   /** Seconds a session may take. */
@@ -13,21 +14,26 @@ export class TimeLimit extends Context.Tag("batch-runner/TimeLimit")<TimeLimit, 
 
 interface Running {
   readonly interrupt: Effect.Effect<void>
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch, without those in which the endpoint was down. */
   readonly deadline: number
   late: boolean
 }
 
-/** A limit of so many seconds, watched over as long as the scope is open. */
+/**
+ * A limit of so many seconds, watched over as long as the scope is open. Time in which the endpoint is down does not count: no
+ * prompt can help that.
+ */
 export const make = (seconds: number): Effect.Effect<TimeLimitService, never, Scope.Scope> =>
   Effect.gen(function* () {
     const length = seconds * 1000
+    const { downFor } = yield* Endpoint
+    const time = Effect.zipWith(Clock.currentTimeMillis, downFor, (now, down) => now - down)
     // All have the same length, so the first that began is the first that is late.
     const running = new Set<Running>()
     const watch = Effect.gen(function* () {
       const [first] = running
       // Whatever begins while this sleeps has as long to go, so nothing has to wake it.
-      const left = first === undefined ? length : first.deadline - (yield* Clock.currentTimeMillis)
+      const left = first === undefined ? length : first.deadline - (yield* time)
       if (first === undefined || left > 0) return yield* Effect.sleep(Math.max(1, left))
       running.delete(first)
       first.late = true
@@ -38,7 +44,7 @@ export const make = (seconds: number): Effect.Effect<TimeLimitService, never, Sc
     const within: TimeLimitService["within"] = (session, late) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
-          const deadline = (yield* Clock.currentTimeMillis) + length
+          const deadline = (yield* time) + length
           // A daemon, since it ends with this effect in any case: a child would be entered into its parent's books as well.
           const fiber = yield* Effect.forkDaemon(restore(session))
           const one: Running = { interrupt: Fiber.interruptFork(fiber), deadline, late: false }

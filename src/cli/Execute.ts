@@ -4,10 +4,15 @@ import { basename, dirname, resolve } from "node:path"
 import { Console, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
 import { Dataset, type DatasetService } from "../dataset/Dataset.ts"
 import * as JsonlDataset from "../dataset/JsonlDataset.ts"
+import * as Budget from "../model/Budget.ts"
+import { Endpoint } from "../model/Endpoint.ts"
 import type { Request as ModelRequest } from "../model/Model.ts"
 import * as OpenAi from "../model/OpenAi.ts"
+import * as Outage from "../model/Outage.ts"
 import * as Retry from "../model/Retry.ts"
 import * as Scripted from "../model/Scripted.ts"
+import * as Throttle from "../model/Throttle.ts"
+import * as Triage from "../model/Triage.ts"
 import * as Pipeline from "../Pipeline.ts"
 import { providerSent, RunConfig, reasoningSent, type Settings } from "../RunConfig.ts"
 import * as Progress from "../report/Progress.ts"
@@ -42,6 +47,7 @@ const run = Effect.fn("Execute.run")(function* (request: Request, resume: string
     begun = true
     const report = yield* Pipeline.run({ stop: Deferred.await(stop) })
     yield* (yield* Screen.Screen).end
+    if (report.halted !== "") yield* Console.error(`batch-runner: ${report.halted}`)
     yield* Console.log(Summary.render(report, resume))
     return report.toDo === 0 ? exitCode.done : exitCode.unfinished
   })
@@ -69,9 +75,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const folder = resolve(config.output_dir, config.run_name)
   yield* refuseOwnFile(config.dataset_file, folder)
   const { toolNames } = toolbox
-  const model = isScripted(config.model)
-    ? Layer.tap(Scripted.layer(scriptOf(config)), () => Effect.logInfo(`offline model: ${scriptTold(config)}`))
-    : Retry.layer().pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
+  const model = modelOf(config, apiKey)
   const dataset = JsonlDataset.layer({
     path: config.dataset_file,
     maxSamples: config.max_samples ?? undefined
@@ -82,7 +86,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const checked = store.pipe(Layer.provideMerge(Layer.mergeAll(places, model)))
   return Layer.mergeAll(
     checked,
-    Progress.live,
+    Progress.live(vitals).pipe(Layer.provide(model)),
     Layer.succeed(RunConfig, {
       ...config,
       distribution_toolsets: builtIn.includes(given) ? null : Object.fromEntries(given.toolsets)
@@ -90,6 +94,35 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
     Layer.succeed(Toolbox.Toolbox, toolbox),
     Sampler.layer({ distribution, seed: config.seed })
   )
+})
+
+/** The endpoint, or a script, within the budget; what asks it waits and tries again, all calls together. */
+const modelOf = (config: Settings, apiKey: Request["apiKey"]) => {
+  const budget = Budget.layer({
+    cost: config.max_cost,
+    tokens: config.max_total_tokens,
+    priced: config.max_cost_per_prompt !== null
+  })
+  if (isScripted(config.model)) {
+    const scripted = Layer.tap(Scripted.layer(scriptOf(config)), () =>
+      Effect.logInfo(`offline model: ${scriptTold(config)}`)
+    )
+    return budget.pipe(Layer.provide(scripted))
+  }
+  const counted = budget.pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
+  const throttled = Throttle.layer({ most: config.num_workers, adaptive: config.concurrency === "adaptive" }).pipe(
+    Layer.provideMerge(counted)
+  )
+  const waiting = Outage.layer({ maxWait: Duration.seconds(config.max_wait) }).pipe(Layer.provideMerge(throttled))
+  const retrying = Retry.layer({ patience: Duration.seconds(config.max_wait) }).pipe(Layer.provideMerge(waiting))
+  return Triage.layer.pipe(Layer.provideMerge(retrying))
+}
+
+/** What the progress line tells beside its counts. */
+const vitals = Effect.gen(function* () {
+  const { cost_usd, total } = yield* (yield* Budget.Budget).spent
+  const vitals: Progress.Vitals = { tokens: total, costUsd: cost_usd, endpoint: yield* (yield* Endpoint).told }
+  return vitals
 })
 
 /** A data set that the run itself would write over. */

@@ -138,6 +138,9 @@ const stopping = [
 
 export const reasons = [...passing, ...lasting, ...stopping] as const
 
+/** A reason in the word that people select failures by: `rate_limited`. */
+export const kindOf = (reason: string): string => reason.replace(/(?<!^)[A-Z]/g, "_$&").toLowerCase()
+
 const isPassing: (reason: string) => boolean = Schema.is(Schema.Literal(...passing))
 const isStopping: (reason: string) => boolean = Schema.is(Schema.Literal(...stopping))
 

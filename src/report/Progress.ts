@@ -13,11 +13,20 @@ export interface Counts {
   readonly discarded: number
   readonly failed: number
   readonly inFlight: number
-  /** US dollars spent, 0 where nothing is reported. */
-  readonly costUsd: number
 }
 
-export const none: Counts = { total: 0, earlier: 0, kept: 0, discarded: 0, failed: 0, inFlight: 0, costUsd: 0 }
+export const none: Counts = { total: 0, earlier: 0, kept: 0, discarded: 0, failed: 0, inFlight: 0 }
+
+/** What the line tells beside the counts: this session of work, prompts in flight included. */
+export interface Vitals {
+  readonly tokens: number
+  /** US dollars, 0 where nothing is reported. */
+  readonly costUsd: number
+  /** How the endpoint is doing, in a few words; empty when it is well. */
+  readonly endpoint: string
+}
+
+export const quiet: Vitals = { tokens: 0, costUsd: 0, endpoint: "" }
 
 export interface ProgressService {
   readonly begin: (total: number, earlier: number) => Effect.Effect<void>
@@ -36,16 +45,16 @@ export const after = (counts: Counts, outcome: Outcome | undefined): Counts => {
     case undefined:
       return rest
     case "Kept":
-      return { ...rest, kept: rest.kept + 1, costUsd: rest.costUsd + outcome.row.metadata.usage.cost_usd }
+      return { ...rest, kept: rest.kept + 1 }
     case "Discarded":
-      return { ...rest, discarded: rest.discarded + 1, costUsd: rest.costUsd + outcome.row.metadata.usage.cost_usd }
+      return { ...rest, discarded: rest.discarded + 1 }
     case "Failed":
-      return { ...rest, failed: rest.failed + 1, costUsd: rest.costUsd + outcome.failure.usage.cost_usd }
+      return { ...rest, failed: rest.failed + 1 }
   }
 }
 
-/** One line: counts, speed and the time left at that speed. `elapsed` in milliseconds. */
-export const line = (counts: Counts, elapsed: number): string => {
+/** One line: counts, speed, what is spent and the time left at that speed. `elapsed` in milliseconds. */
+export const line = (counts: Counts, elapsed: number, { tokens, costUsd, endpoint }: Vitals = quiet): string => {
   const { kept, discarded, failed, total, earlier } = counts
   const ended = kept + discarded + failed
   const perMinute = elapsed > 0 ? (ended / elapsed) * 60_000 : 0
@@ -57,9 +66,18 @@ export const line = (counts: Counts, elapsed: number): string => {
     `failed ${failed}`,
     `in flight ${counts.inFlight}`,
     `${perMinute.toFixed(perMinute < 10 ? 1 : 0)}/min`,
-    ...(counts.costUsd > 0 ? [`$${counts.costUsd.toFixed(2)}`] : []),
+    ...(tokens > 0 ? [`${short(tokens)} tokens`] : []),
+    ...(costUsd > 0 ? [`$${costUsd.toFixed(2)}`] : []),
+    ...(endpoint === "" ? [] : [endpoint]),
     ended < total ? `${left} left` : duration(elapsed / 1000)
   ].join("  ")
+}
+
+/** A large number in three digits: `950`, `12.3k`, `4.56M`. */
+const short = (count: number): string => {
+  const [size, unit] = count < 1000 ? [1, ""] : count < 1e6 ? [1e3, "k"] : count < 1e9 ? [1e6, "M"] : [1e9, "G"]
+  const value = count / size
+  return `${unit === "" ? count : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)}${unit}`
 }
 
 /** Seconds as people say them: `9.5s`, `3m20s`, `2h05m`. */
@@ -94,32 +112,34 @@ const counting = Effect.sync(() => {
 /** Counts and says nothing. */
 export const silent: Layer.Layer<Progress> = Layer.effect(Progress, counting)
 
-/** Counts and tells: a live line on a terminal, a plain line now and then elsewhere. */
-export const live: Layer.Layer<Progress, never, Screen> = Layer.scoped(
-  Progress,
-  Effect.gen(function* () {
-    const screen = yield* Screen
-    const service = yield* counting
-    let start = yield* Clock.currentTimeMillis
-    let told = ""
-    const tell = Effect.gen(function* () {
-      const counts = yield* service.counts
-      if (counts.total === 0) return
-      const text = line(counts, (yield* Clock.currentTimeMillis) - start)
-      const state = JSON.stringify(counts)
-      if (screen.live || state !== told) yield* screen.status(text)
-      told = state
+/** Counts and tells: a live line on a terminal, a plain line now and then elsewhere. `vitals` is asked each time. */
+export const live = (vitals: Effect.Effect<Vitals>): Layer.Layer<Progress, never, Screen> =>
+  Layer.scoped(
+    Progress,
+    Effect.gen(function* () {
+      const screen = yield* Screen
+      const service = yield* counting
+      let start = yield* Clock.currentTimeMillis
+      let told = ""
+      const tell = Effect.gen(function* () {
+        const counts = yield* service.counts
+        if (counts.total === 0) return
+        const now = yield* vitals
+        const text = line(counts, (yield* Clock.currentTimeMillis) - start, now)
+        const state = JSON.stringify([counts, now])
+        if (screen.live || state !== told) yield* screen.status(text)
+        told = state
+      })
+      yield* Effect.forkScoped(Effect.repeat(tell, Schedule.spaced(screen.live ? "200 millis" : "10 seconds")))
+      return {
+        ...service,
+        begin: (total, earlier) =>
+          Effect.zipRight(
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              start = now
+            }),
+            service.begin(total, earlier)
+          )
+      }
     })
-    yield* Effect.forkScoped(Effect.repeat(tell, Schedule.spaced(screen.live ? "200 millis" : "10 seconds")))
-    return {
-      ...service,
-      begin: (total, earlier) =>
-        Effect.zipRight(
-          Effect.map(Clock.currentTimeMillis, (now) => {
-            start = now
-          }),
-          service.begin(total, earlier)
-        )
-    }
-  })
-)
+  )

@@ -22,4 +22,6 @@ export interface Report {
   readonly badLines: number
   /** Whether `stop` ended it. */
   readonly stopped: boolean
+  /** Why the run could not go on; empty when it could. */
+  readonly halted: string
 }

@@ -66,26 +66,26 @@ describe("Retry", () => {
     const { end, times } = await test(run([failing("Overloaded"), failing("Unreachable"), failing("BadAnswer"), good]))
     expect([end, times.length]).toEqual([Either.right(good), 4])
   })
-  it("waits longer each time, with a cap, and gives up after six tries, which it tells.", async () => {
+  it("waits longer each time, with a cap, and gives up after twelve tries, which it tells.", async () => {
     const { end, times } = await test(run([failing("TimedOut")]))
-    expect(gaps(times)).toEqual([500, 1000, 2000, 4000, 8000])
+    expect(gaps(times)).toEqual([200, 400, 800, 1600, 3200, 5000, 5000, 5000, 5000, 5000, 5000])
     expect(Either.isLeft(end) && [end.left.reason, end.left.message]).toEqual([
       "TimedOut",
-      "It failed as TimedOut (6 tries)"
+      "It failed as TimedOut (12 tries)"
     ])
-    const { times: more } = await test(run([failing("TimedOut")], { tries: 10 }))
-    expect(gaps(more).slice(5)).toEqual([16_000, 30_000, 30_000, 30_000])
+    const { times: more } = await test(run([failing("RateLimited")]))
+    expect(gaps(more).slice(5)).toEqual([6400, 12_800, 25_600, 30_000, 30_000, 30_000])
   })
   it("spreads its waits between half and whole.", async () => {
     const { times } = await test(run([failing("Overloaded")]), 0)
-    expect(gaps(times)).toEqual([250, 500, 1000, 2000, 4000])
-    expect(Duration.toMillis(Retry.delay(Retry.defaults, 1, 0.5))).toBe(375)
+    expect(gaps(times).slice(0, 5)).toEqual([100, 200, 400, 800, 1600])
+    expect(Duration.toMillis(Retry.delay(Retry.defaults, 1, 0.5))).toBe(150)
   })
   it("never asks sooner than the endpoint wants, and not sooner than its own wait.", async () => {
     const { times } = await test(
       run([failing("RateLimited", Duration.minutes(3)), failing("RateLimited", Duration.millis(10)), good])
     )
-    expect(gaps(times)).toEqual([180_000, 1000])
+    expect(gaps(times)).toEqual([180_000, 400])
   })
   it("waits for as long as an hour.", async () => {
     const { end, times } = await test(
@@ -98,6 +98,16 @@ describe("Retry", () => {
     expect(times.length).toBe(1)
     expect(Either.isLeft(end) && end.left.message).toBe("It failed as RateLimited (the endpoint asks to wait 2h)")
     expect(Either.isLeft(end) && end.left.retryAfter).toEqual(Duration.hours(2))
+  })
+  it("adds what failed tries spent to what the call spent, whatever it came to.", async () => {
+    const usage = { prompt: 10, completion: 2, reasoning: 1, cached: 5, total: 12, cost_usd: 0.25 }
+    const costly = new ModelError({ reason: "BadAnswer", detail: "Nothing said", usage })
+    const { end } = await test(run([costly, failing("Overloaded"), costly, { ...good, usage }]))
+    expect(Either.isRight(end) && end.right.usage).toEqual({
+      ...{ prompt: 30, completion: 6, reasoning: 3, cached: 15, total: 36, cost_usd: 0.75 }
+    })
+    const { end: worse } = await test(run([costly, costly, failing("BadRequest")]))
+    expect(Either.isLeft(worse) && worse.left.usage.cost_usd).toBe(0.5)
   })
   it("does not repeat what cannot succeed.", async () => {
     for (const reason of ["Unauthorized", "BadRequest", "NoScript"] as const) {
@@ -117,7 +127,7 @@ describe("Retry", () => {
         )
       )
     )
-    expect(lines).toEqual(["DEBUG It failed as Overloaded; try 2 of 6 in 500ms"])
+    expect(lines).toEqual(["DEBUG It failed as Overloaded; try 2 of 12 in 200ms"])
   })
   it("comes back no sooner than a failure of HTTP 200 asks.", async () => {
     const bodies = [{ error: { code: 429 } }, { id: "x" }, "<html>Hello</html>"]

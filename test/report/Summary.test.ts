@@ -28,7 +28,8 @@ const finished: Report = {
   failures: new Map(),
   durationSeconds: 125,
   badLines: 0,
-  stopped: false
+  stopped: false,
+  halted: ""
 }
 
 it("The summary of a finished run has its figures and its files.", () => {

@@ -1,0 +1,200 @@
+/** A model around a model that counts what calls spend, and makes none that could spend more than the run may. */
+import { Context, Deferred, Effect, Exit, Layer } from "effect"
+import * as Events from "../events/Events.ts"
+import { type Answer, type Ask, addUsage, Model, ModelError, type ModelService, noUsage, type Usage } from "./Model.ts"
+
+/** What a run may spend, all its sessions of work together; null for no limit. */
+export interface Limits {
+  /** US dollars. */
+  readonly cost: number | null
+  /** Tokens, prompt and completion. */
+  readonly tokens: number | null
+  /** Whether single prompts have a limit in dollars: then too each call must have a price. */
+  readonly priced: boolean
+}
+
+export interface BudgetService {
+  /** Tells what was spent before this session of work. */
+  readonly begin: (before: { readonly cost: number; readonly tokens: number }) => Effect.Effect<void>
+  /** What this session of work has spent so far, prompts in flight included. */
+  readonly spent: Effect.Effect<Usage>
+  /** Why no call is made any more, in a sentence; empty while calls are made. */
+  readonly reached: Effect.Effect<string>
+}
+
+/** Nothing is counted. */
+export const none: BudgetService = {
+  begin: () => Effect.void,
+  spent: Effect.succeed(noUsage),
+  reached: Effect.succeed("")
+}
+
+/** The budget of a run. */
+export class Budget extends Context.Reference<Budget>()("batch-runner/Budget", {
+  defaultValue: (): BudgetService => none
+}) {}
+
+/** Puts the count around the model below. */
+export const layer = (limits: Limits): Layer.Layer<Model | Budget, never, Model> =>
+  Layer.effectContext(
+    Effect.map(Model, (inner) => {
+      const { model, budget } = within(inner, limits)
+      return Context.make(Model, model).pipe(Context.add(Budget, budget))
+    })
+  )
+
+/** Sums of many small amounts are not exact to the last bit. */
+const tolerance = 1e-9
+
+/** Characters of what is asked. */
+const sizeOf = ({ messages }: Ask): number =>
+  messages.reduce(
+    (sum, message) =>
+      sum +
+      (message.role === "answer"
+        ? message.answer.content.length +
+          message.answer.reasoning.length +
+          message.answer.toolCalls.reduce((length, call) => length + call.arguments.length, 0)
+        : message.content.length),
+    0
+  )
+
+/** The most that a call has spent so far, of one thing, and how large that call was. */
+class Most {
+  amount = 0
+  private size = 0
+
+  add(amount: number, size: number): void {
+    if (amount < this.amount) return
+    this.amount = amount
+    this.size = size
+  }
+
+  /** What a call of this size may spend. */
+  of(size: number): number {
+    return this.amount * Math.max(1, this.size === 0 ? 1 : size / this.size)
+  }
+}
+
+interface Reserved {
+  readonly size: number
+  readonly cost: number
+  readonly tokens: number
+}
+
+/** `inner`, within the limits. */
+export const within = (
+  inner: ModelService,
+  limits: Limits
+): { readonly model: ModelService; readonly budget: BudgetService } => {
+  const limited = limits.cost !== null || limits.tokens !== null
+  let before = { cost: 0, tokens: 0 }
+  let spent = noUsage
+  let reached = ""
+  let known = false
+  const most = { cost: new Most(), tokens: new Most() }
+  const reserved = new Set<Reserved>()
+  const waiting = new Set<Deferred.Deferred<void>>()
+
+  /** What would be passed by spending so much more; empty when nothing would. */
+  const passed = (cost: number, tokens: number): string => {
+    const dollars = before.cost + spent.cost_usd
+    const used = before.tokens + spent.total
+    if (limits.cost !== null && dollars + cost > limits.cost + tolerance) {
+      return `the budget is reached: $${dollars.toFixed(4)} spent, and the next call could pass --max_cost=${limits.cost}`
+    }
+    return limits.tokens !== null && used + tokens > limits.tokens
+      ? `the budget is reached: ${used} tokens used, and the next call could pass --max_total_tokens=${limits.tokens}`
+      : ""
+  }
+
+  /** Room for one more call: at once, when others have settled, or never. */
+  const admit = (size: number): Effect.Effect<Reserved, ModelError> =>
+    Effect.suspend(() => {
+      if (reached !== "") return stopped()
+      const call = { size, cost: most.cost.of(size), tokens: most.tokens.of(size) }
+      let { cost, tokens } = call
+      for (const other of reserved) {
+        cost += other.cost
+        tokens += other.tokens
+      }
+      // Before anything is known of what a call spends, one call finds out for all.
+      if ((known || reserved.size === 0) && passed(cost, tokens) === "") {
+        reserved.add(call)
+        return Effect.succeed(call)
+      }
+      if (reserved.size > 0) return Effect.zipRight(turn, admit(size))
+      reached = passed(call.cost, call.tokens)
+      return Effect.zipRight(Events.emit({ event: "budget_reached", why: reached }), Effect.zipRight(wake, stopped()))
+    })
+
+  const stopped = () => Effect.fail(new ModelError({ reason: "BudgetReached", detail: reached }))
+
+  const turn = Effect.flatMap(Deferred.make<void>(), (each) => {
+    waiting.add(each)
+    return Effect.onInterrupt(Deferred.await(each), () => Effect.sync(() => waiting.delete(each)))
+  })
+
+  /** All look again: which of them fits depends on how large it is. */
+  const wake = Effect.suspend(() => {
+    const all = [...waiting]
+    waiting.clear()
+    return Effect.forEach(all, (each) => Deferred.succeed(each, undefined), { discard: true })
+  })
+
+  const count = (size: number, usage: Usage) => {
+    spent = addUsage(spent, usage)
+    most.cost.add(usage.cost_usd, size)
+    most.tokens.add(usage.total, size)
+  }
+
+  const settle = (call: Reserved, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
+    reserved.delete(call)
+    known ||= Exit.isSuccess(exit)
+    if (Exit.isSuccess(exit)) count(call.size, exit.value.usage)
+    else if (exit.cause._tag === "Fail") count(call.size, exit.cause.error.usage)
+    return waiting.size === 0 ? Effect.void : wake
+  }
+
+  /** A limit in something that nothing tells cannot be kept. */
+  const checked = (answer: Answer): Effect.Effect<Answer, ModelError> => {
+    const { usage } = answer
+    if (answer.priced === false && (limits.cost !== null || limits.priced)) {
+      const option = limits.cost === null ? "--max_cost_per_prompt" : "--max_cost"
+      return unknown(
+        usage,
+        `${option} cannot be kept: the endpoint does not say what a call costs; give --prices, or leave ${option} out`
+      )
+    }
+    return limits.tokens !== null && usage.total === 0
+      ? unknown(usage, "--max_total_tokens cannot be kept: the endpoint does not say what a call uses; leave it out")
+      : Effect.succeed(answer)
+  }
+  const unknown = (usage: Usage, detail: string) =>
+    Effect.fail(new ModelError({ reason: "CostUnknown", detail, usage }))
+
+  const limitedCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(restore(admit(sizeOf(ask))), (call) =>
+        Effect.onExit(restore(Effect.flatMap(inner.complete(ask), checked)), (exit) => settle(call, exit))
+      )
+    )
+  const freeCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>
+    Effect.onExit(Effect.flatMap(inner.complete(ask), checked), (exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit)) spent = addUsage(spent, exit.value.usage)
+        else if (exit.cause._tag === "Fail") spent = addUsage(spent, exit.cause.error.usage)
+      })
+    )
+  return {
+    model: { complete: limited ? limitedCall : freeCall },
+    budget: {
+      begin: (earlier) =>
+        Effect.sync(() => {
+          before = earlier
+        }),
+      spent: Effect.sync(() => spent),
+      reached: Effect.sync(() => reached)
+    }
+  }
+}

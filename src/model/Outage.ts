@@ -1,0 +1,191 @@
+/** A model around a model that waits while the endpoint is down, all calls together, and goes on by itself when it is back. */
+import { Clock, Context, Duration, Effect, Either, Layer, Option } from "effect"
+import * as Events from "../events/Events.ts"
+import { Endpoint, type EndpointService } from "./Endpoint.ts"
+import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
+
+export interface Options {
+  /** The longest wait for an endpoint that is down. */
+  readonly maxWait: Duration.Duration
+}
+
+/** Puts the waiting around the model below, and says how the endpoint is doing. */
+export const layer = (options: Options): Layer.Layer<Model | Endpoint, never, Model> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { model, endpoint } = waiting(yield* Model, yield* Endpoint, options)
+      return Context.make(Model, model).pipe(Context.add(Endpoint, endpoint))
+    })
+  )
+
+/** Failures of any calls one after the other, with no answer in between, that mean that the endpoint is down. */
+const failuresInARow = 10
+
+/** Tries to connect to an endpoint that was never reached, and milliseconds before the second; twice as many before each further one. */
+const firstTries = { tries: 3, pause: 500 }
+
+/** Milliseconds between looks at an endpoint that is down: at first, and at most. */
+const looks = { first: 1000, most: 10_000 }
+
+/** Prompts that must have failed before an outage is more than the bad luck of a few. */
+const manyPrompts = 3
+
+/** HTTP statuses that tell of an endpoint, rather than of what it was asked. */
+const absent = [502, 503, 521, 522, 523]
+
+interface Outage {
+  /** Milliseconds since the epoch. */
+  readonly since: number
+  nextLook: number
+  pause: number
+  /** Lets one call look, while all others wait for what it finds. */
+  readonly looker: Effect.Semaphore
+}
+
+/** The time of day, UTC. */
+const clock = (millis: number): string => `${new Date(millis).toISOString().slice(11, 19)} UTC`
+
+/** Errors of which the endpoint itself may be the cause, and not the call. */
+const suspects: ReadonlySet<string> = new Set(["Overloaded", "Unreachable", "NotConnected", "BadAnswer", "TimedOut"])
+const isSuspect = ({ reason }: ModelError): boolean => suspects.has(reason)
+
+/** Whether the endpoint was not even asked. */
+const isOurs = ({ reason }: ModelError): boolean => reason === "BudgetReached"
+
+/** `inner`, asked by one call at a time while nothing answers. */
+export const waiting = (
+  inner: ModelService,
+  below: EndpointService,
+  { maxWait }: Options
+): { readonly model: ModelService; readonly endpoint: EndpointService } => {
+  const longest = Duration.toMillis(maxWait)
+  let reached = false
+  let inARow = 0
+  /** Places of the prompts that failed in a row. */
+  const prompts = new Set<number>()
+  let outage: Outage | undefined
+  /** Milliseconds, of outages that are over. */
+  let downBefore = 0
+
+  /** Something came back: it is there. */
+  const alive = Effect.suspend(() => {
+    reached = true
+    inARow = 0
+    prompts.clear()
+    if (outage === undefined) return Effect.void
+    const { since } = outage
+    outage = undefined
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const down = now - since
+      downBefore += down
+      return Effect.zipRight(
+        Effect.logWarning(`the endpoint answers again after ${Duration.format(Duration.millis(down))}: going on`),
+        Events.emit({ event: "endpoint_up", down })
+      )
+    })
+  })
+
+  const down = Effect.fnUntraced(function* (error: ModelError) {
+    if (outage !== undefined) return
+    const now = yield* Clock.currentTimeMillis
+    const looker = Effect.unsafeMakeSemaphore(1)
+    outage = { since: now, nextLook: now + looks.first, pause: looks.first, looker }
+    yield* Effect.logWarning(
+      `the endpoint is down since ${clock(now)} (${error.message}): waiting for it, at most ${Duration.format(maxWait)} (--max_wait)`
+    )
+    yield* Events.emit({ event: "endpoint_down", why: error.message })
+  })
+
+  /** A call failed, perhaps for want of the endpoint. */
+  const suspected = (ask: Ask, error: ModelError): Effect.Effect<void> => {
+    prompts.add(ask.place)
+    inARow++
+    reached ||= error.reason !== "NotConnected" && error.reason !== "TimedOut"
+    const sure = error.reason === "NotConnected" ? reached : inARow >= failuresInARow
+    return sure ? down(error) : Effect.void
+  }
+
+  /** Whether the call is not to blame: it waits for as long as the run does, and that is no try of it. */
+  const isBlameless = ({ reason, status }: ModelError): boolean =>
+    reason === "NotConnected" || (prompts.size >= manyPrompts && absent.includes(status))
+
+  const attempt = (ask: Ask, connections: number): Effect.Effect<Answer, ModelError> =>
+    Effect.matchEffect(inner.complete(ask), {
+      onSuccess: (answer) => {
+        if (reached && inARow === 0 && outage === undefined) return Effect.succeed(answer)
+        return Effect.as(alive, answer)
+      },
+      onFailure: (error) => {
+        if (isOurs(error)) return error
+        if (!isSuspect(error)) return Effect.zipRight(alive, error)
+        return Effect.zipRight(
+          suspected(ask, error),
+          Effect.suspend(() => {
+            if (outage !== undefined && isBlameless(error)) return complete(ask)
+            if (error.reason !== "NotConnected") return error
+            if (connections >= firstTries.tries) return neverReached(error)
+            const pause = Duration.millis(firstTries.pause * 2 ** (connections - 1))
+            return Effect.zipRight(Effect.sleep(pause), attempt(ask, connections + 1))
+          })
+        )
+      }
+    })
+
+  /** One look at an endpoint that is down: the call itself. Nothing when it is to wait again. */
+  const look = Effect.fnUntraced(function* (ask: Ask, current: Outage) {
+    const end = current.since + longest
+    const now = yield* Clock.currentTimeMillis
+    yield* Effect.sleep(Duration.millis(Math.max(0, Math.min(current.nextLook, end) - now)))
+    const outcome = yield* Effect.either(inner.complete(ask))
+    if (Either.isLeft(outcome) && isOurs(outcome.left)) return yield* outcome.left
+    if (Either.isRight(outcome) || !isSuspect(outcome.left)) {
+      yield* alive
+      return Option.some(yield* outcome)
+    }
+    const error = outcome.left
+    prompts.add(ask.place)
+    const then = yield* Clock.currentTimeMillis
+    if (then >= end) return yield* tooLong(error, current)
+    current.pause = Math.min(looks.most, current.pause * 2)
+    current.nextLook = then + current.pause
+    return isBlameless(error) ? Option.none<Answer>() : yield* error
+  })
+
+  const tooLong = (error: ModelError, { since }: Outage) =>
+    error.amended({
+      reason: "DownTooLong",
+      detail: `the endpoint is down since ${clock(since)}, longer than --max_wait=${Math.round(longest / 1000)}: ${error.message}`
+    })
+
+  const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
+    Effect.suspend(() => {
+      const current = outage
+      if (current === undefined) return attempt(ask, 1)
+      const turn = Effect.suspend(() =>
+        outage === current ? look(ask, current) : Effect.succeed(Option.none<Answer>())
+      )
+      return Effect.flatMap(
+        current.looker.withPermits(1)(turn),
+        Option.match({ onNone: () => complete(ask), onSome: Effect.succeed })
+      )
+    })
+
+  return {
+    model: { complete },
+    endpoint: {
+      downFor: Effect.map(
+        Clock.currentTimeMillis,
+        (now) => downBefore + (outage === undefined ? 0 : now - outage.since)
+      ),
+      told: Effect.flatMap(below.told, (told) =>
+        Effect.sync(() => (outage === undefined ? told : `endpoint down since ${clock(outage.since)}`))
+      )
+    }
+  }
+}
+
+const neverReached = (error: ModelError): ModelError =>
+  error.amended({
+    reason: "NeverReached",
+    detail: `${error.message}: is --base_url right, and is anything there?`
+  })

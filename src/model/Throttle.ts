@@ -1,0 +1,166 @@
+/** A model around a model that makes no more calls at once than the endpoint takes, and none while it asks for a pause. */
+import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
+import * as Events from "../events/Events.ts"
+import { Allowance } from "./Allowance.ts"
+import { Endpoint, type EndpointService, steady } from "./Endpoint.ts"
+import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
+import { type Call, Window } from "./Window.ts"
+
+export interface Options {
+  /** Calls at once at most. */
+  readonly most: number
+  /** Whether fewer are made when the endpoint takes fewer. */
+  readonly adaptive: boolean
+}
+
+/** Puts the throttle around the model below, and says how many calls it lets through. */
+export const layer = (options: Options): Layer.Layer<Model | Endpoint, never, Model> =>
+  Layer.effectContext(
+    Effect.map(Model, (inner) => {
+      const { model, endpoint } = throttled(inner, options)
+      return Context.make(Model, model).pipe(Context.add(Endpoint, endpoint))
+    })
+  )
+
+/** Refusals after another one, and no answer in between, that mean that all calls are refused. */
+const refusedInARow = 3
+
+/** Whether an error says that the endpoint has too much to do, rather than that something in it broke. */
+const isRefusal = (error: ModelError): boolean =>
+  error.reason === "RateLimited" || (error.reason === "Overloaded" && [503, 529].includes(error.status))
+
+/** Refusals that come one after the other: then the endpoint's word to one call is meant for all. */
+class Row {
+  /** The last call begun before the refusal that began the row; 0 for none. */
+  private since = 0
+  private refused = 0
+
+  /** True when so many were refused that all are. `begun`: calls begun so far. */
+  add(call: number, begun: number): boolean {
+    if (this.since === 0) {
+      this.since = begun
+      this.refused = 0
+      return false
+    }
+    if (call <= this.since) return false
+    this.refused++
+    return this.refused >= refusedInARow && this.refused * 2 >= begun - this.since
+  }
+
+  end(call: number): void {
+    if (call > this.since) this.since = 0
+  }
+}
+
+/** `inner`, throttled. */
+export const throttled = (
+  inner: ModelService,
+  options: Options
+): { readonly model: ModelService; readonly endpoint: EndpointService } => {
+  const window = new Window(options.most, options.adaptive)
+  const allowance = new Allowance()
+  const row = new Row()
+  const waiting = new Set<() => void>()
+  let pausedUntil = 0
+
+  /** Wakes as many as there is room for; each looks for itself. */
+  const wake = () => {
+    let room = Math.floor(window.limit) - window.inFlight
+    for (const each of waiting) {
+      if (room-- <= 0) return
+      waiting.delete(each)
+      each()
+    }
+  }
+  const turn = Effect.async<void>((resume) => {
+    const woken = () => resume(Effect.void)
+    waiting.add(woken)
+    return Effect.sync(() => {
+      // A turn that comes to a call which is given up is the next one's.
+      if (!waiting.delete(woken)) wake()
+    })
+  })
+
+  const enter = (
+    restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>,
+    queued: boolean
+  ): Effect.Effect<Call> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const opens = Math.max(pausedUntil, allowance.opens(window.begun + 1, now))
+      if (opens > now) {
+        return Effect.zipRight(
+          Effect.zipRight(pausing(opens, now), restore(Effect.sleep(Duration.millis(opens - now)))),
+          enter(restore, queued)
+        )
+      }
+      if (window.free && (queued || waiting.size === 0)) return Effect.succeed(window.begin())
+      return Effect.zipRight(restore(turn), enter(restore, true))
+    })
+
+  const pausing = (until: number, now: number) =>
+    Effect.suspend(() => {
+      if (until <= pausedUntil) return Effect.void
+      pausedUntil = until
+      return Events.emit({ event: "pause", wait: until - now, why: "its rate limit is used up" })
+    })
+
+  const settle = (call: Call, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
+    const before = Math.floor(window.limit)
+    const told = Effect.suspend(() => {
+      const limit = Math.floor(window.limit)
+      wake()
+      if (limit === before) return Effect.void
+      return Events.emit({ event: "throttle", before, limit, why: limit < before ? "refused" : "answered" })
+    })
+    if (Exit.isSuccess(exit)) {
+      const { limits = [], usage } = exit.value
+      row.end(call.number)
+      if (limits.length > 0) allowance.read(call.number, limits, usage.total)
+      window.answered(call, waiting.size > 0)
+      return told
+    }
+    const error = exit.cause._tag === "Fail" ? exit.cause.error : undefined
+    if (error === undefined) {
+      window.ended(call)
+      return told
+    }
+    if (error.limits.length > 0) allowance.read(call.number, error.limits, 0)
+    if (!isRefusal(error)) {
+      window.ended(call)
+      return told
+    }
+    window.refused(call)
+    const all = row.add(call.number, window.begun)
+    const wait = error.retryAfter === undefined ? 0 : Duration.toMillis(error.retryAfter)
+    return all && wait > 0 ? Effect.zipRight(pause(wait, error), told) : told
+  }
+
+  const pause = (wait: number, error: ModelError) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (now + wait <= pausedUntil) return Effect.void
+      pausedUntil = now + wait
+      return Effect.zipRight(
+        Effect.logInfo(
+          `all calls are refused (${error.message}): none is made for ${Duration.format(Duration.millis(wait))}`
+        ),
+        Events.emit({ event: "pause", wait, why: error.message })
+      )
+    })
+
+  const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(enter(restore, false), (call) =>
+        Effect.onExit(restore(inner.complete(ask)), (exit) => settle(call, exit))
+      )
+    )
+  return {
+    model: { complete },
+    endpoint: {
+      ...steady,
+      told: Effect.sync(() => {
+        const limit = Math.floor(window.limit)
+        return limit < options.most ? `${limit} calls at once` : ""
+      })
+    }
+  }
+}
