@@ -33,7 +33,7 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
       // It is looked for often enough, and nobody storms it.
       expect((server.calls[before]?.at ?? 0) - back).toBeLessThan(10_000)
       const run = await running.ended
-      expect(run.code, run.stderr.slice(-3000)).toBe(0)
+      expect(run.code, run.stderr.slice(-1000)).toBe(0)
       expectSaved(place, prompts)
       expect(place.failures()).toEqual([])
       expect(place.json("statistics.json")).toMatchObject({ failed: 0 })
@@ -82,7 +82,7 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
       await server.start()
     }
     const run = await running.ended
-    expect(run.code, run.stderr.slice(-3000)).toBe(0)
+    expect(run.code, run.stderr.slice(-1000)).toBe(0)
     expectSaved(place, prompts)
     expect(place.failures()).toEqual([])
   })

@@ -27,9 +27,9 @@ export const expectSaved = (place: Workplace, prompts: ReadonlyArray<string>): v
 
 /** Expects a run that was begun and could not go on: exit 1, nothing failed, and one line that says why. */
 export const expectHalted = (place: Workplace, ended: Ended, says: RegExp): void => {
-  expect(ended.code, ended.stderr.slice(-3000)).toBe(1)
+  expect(ended.code, ended.stderr.slice(-1000)).toBe(1)
   const told = saying(ended, says)
-  expect(told.length, `lines of ${says} in: ${ended.stderr.slice(-3000)}`).toBe(1)
+  expect(told.length, `lines of ${says} in: ${ended.stderr.slice(-1000)}`).toBe(1)
   expect(ended.stderr).not.toMatch(/^\s+at /m)
   expect(place.failures()).toEqual([])
 }
