@@ -29,13 +29,14 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const config = yield* RunConfig
   const started = yield* Clock.currentTimeMillis
   const done = Resume.match(store.ledger, dataset.index, config.samples_per_prompt)
+  const failed = Resume.failed(store.failures, dataset.index, done)
   yield* store.begin(sessionRecord(config, started, undefined))
   yield* announce(config, done)
   const tally = new Tally()
   const exit = yield* Effect.exit(
-    Effect.raceFirst(Effect.as(work(done, tally), false), Effect.as(options.stop ?? Effect.never, true))
+    Effect.raceFirst(Effect.as(work(done, failed, tally), false), Effect.as(options.stop ?? Effect.never, true))
   )
-  const report = yield* conclude({ done, tally, started, stopped: Exit.isSuccess(exit) && exit.value }).pipe(
+  const report = yield* conclude({ done, failed, tally, started, stopped: Exit.isSuccess(exit) && exit.value }).pipe(
     // A run that could not go on says why it could not, rather than what that broke in turn.
     Effect.catchAll(
       (error): Effect.Effect<never, StoreError | DatasetError> =>
@@ -58,9 +59,8 @@ class Tally {
     if (outcome._tag === "Kept") this.kept++
     if (outcome._tag === "Discarded") this.discarded++
     if (outcome._tag !== "Failed") return
-    const { error, reason, retryable } = outcome.failure
+    const { kind, retryable } = outcome.failure
     if (!retryable) this.hopeless++
-    const kind = error === reason ? error : `${error} ${reason}`
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1)
   }
 
@@ -90,7 +90,7 @@ const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Don
   yield* (yield* Progress).begin(total - done.count, done.count)
 })
 
-const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
+const work = Effect.fnUntraced(function* (done: Resume.Done, failed: Resume.Failed, tally: Tally) {
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
@@ -122,7 +122,7 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
     yield* close(batches.end(unit))
   })
 
-  const units = Resume.remaining(done, config.batch_size, store.nextBatch)
+  const units = Resume.remaining(done, failed, config.retry_failed, config.batch_size, store.nextBatch)
   yield* forEachOf(units, one, {
     concurrency: Math.min(config.num_workers, dataset.index.size * config.samples_per_prompt - done.count),
     onLast: Effect.suspend(() => close(batches.finish()))
@@ -166,13 +166,15 @@ const forEachOf = <A, E, R, E2>(
 
 interface Ended {
   readonly done: Resume.Done
+  /** As it stood at the start. */
+  readonly failed: Resume.Failed
   readonly tally: Tally
   /** Milliseconds since the epoch. */
   readonly started: number
   readonly stopped: boolean
 }
 
-const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }: Ended) {
+const conclude = Effect.fnUntraced(function* ({ done, failed, tally, started, stopped }: Ended) {
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
@@ -194,7 +196,7 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }:
       model,
       completedAt: timestamp(now),
       durationSeconds,
-      failed: Resume.stillFailed(store.failures, dataset.index, done),
+      failed: Resume.failed(store.failures, dataset.index, done).count,
       toolNames
     }),
     card: Card.make({ runName: run_name, model, distribution, rows: merged.rows, toolNames }),
@@ -211,9 +213,11 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped }:
     toDo: sessions - done.count,
     failures: tally.failures,
     hopeless: tally.hopeless,
+    leftOut: failed.leftOut(config.retry_failed),
     durationSeconds,
     badLines: dataset.badLines.count,
-    stopped
+    stopped,
+    halted: ""
   }
   return report
 })
@@ -224,5 +228,7 @@ const sessionRecord = (config: Settings, started: number, ended: number | undefi
   config: recorded(config),
   started_at: timestamp(started),
   ended_at: ended === undefined ? "" : timestamp(ended),
-  duration_seconds: ended === undefined ? 0 : Math.round((ended - started) / 10) / 100
+  duration_seconds: ended === undefined ? 0 : Math.round((ended - started) / 10) / 100,
+  released: Statistics.noUsage,
+  released_calls: 0
 })

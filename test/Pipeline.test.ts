@@ -171,8 +171,8 @@ describe("A session that fails", () => {
       const { report, entries, counts } = yield* run({ rows: many(5), model: failing })
       expect(report).toMatchObject({ toDo: 2, merged: { rows: 3 } })
       expect([...report.failures]).toEqual([
-        ["ModelError Overloaded", 1],
-        ["ModelError BadRequest", 1]
+        ["overloaded", 1],
+        ["bad_request", 1]
       ])
       expect(counts).toMatchObject({ kept: 3, failed: 2, inFlight: 0 })
       expect(entries.flatMap((entry) => failureOf(entry) ?? [])).toMatchObject([
