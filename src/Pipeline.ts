@@ -6,15 +6,17 @@ import * as TimeLimit from "./agent/TimeLimit.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import * as Events from "./events/Events.ts"
 import { Budget } from "./model/Budget.ts"
-import { changes, filtersReasoning, RunConfig, recorded, type Settings } from "./RunConfig.ts"
+import { changes, filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
 import { Progress } from "./report/Progress.ts"
 import type { Report } from "./report/Report.ts"
 import * as Statistics from "./report/Statistics.ts"
+import * as Summary from "./report/Summary.ts"
 import { doneEvent, Tally, type TooManyFailures } from "./report/Tally.ts"
 import * as Card from "./store/Card.ts"
 import { OpenBatches } from "./store/OpenBatches.ts"
 import * as Resume from "./store/Resume.ts"
-import { type Entry, type SessionRecord, Store, type StoreError } from "./store/Store.ts"
+import * as Session from "./store/Session.ts"
+import { type Entry, Store, type StoreError } from "./store/Store.ts"
 import { Toolbox } from "./tools/Toolbox.ts"
 import { isDone } from "./trajectory/Outcome.ts"
 import { timestamp } from "./trajectory/Trajectory.ts"
@@ -36,12 +38,15 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const budget = yield* Budget
   const started = yield* Clock.currentTimeMillis
   const done = Resume.match(store.ledger, dataset.index, config.samples_per_prompt)
-  yield* store.begin(sessionRecord(config, started, undefined))
+  const failed = Resume.failed(store.failures, dataset.index, done)
+  const leftOut = failed.leftOut(config.retry_failed)
+  const plan: Plan = { done, failed, leftOut, idle: [...leftOut.values()].reduce((sum, count) => sum + count, 0) }
+  yield* store.begin(Session.record(config, version, started, undefined))
   const earlier = yield* store.sums
   yield* budget.begin({ cost: earlier.costUsd, tokens: earlier.tokens.total })
-  yield* announce(config, done)
+  yield* announce(config, plan)
   const tally = new Tally(config.max_consecutive_failures)
-  const worked = work(done, tally).pipe(
+  const worked = work(plan, tally).pipe(
     Effect.zipRight(budget.reached),
     // The model's error here is one that no prompt can get past.
     Effect.catchTags({
@@ -53,7 +58,7 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const stopped = Effect.as(options.stop ?? Effect.never, { halted: "", stopped: true })
   const exit = yield* Effect.exit(Effect.raceFirst(worked, stopped))
   const ended = Exit.getOrElse(exit, () => ({ halted: "", stopped: false }))
-  const report = yield* conclude({ done, tally, started, ...ended }).pipe(
+  const report = yield* conclude({ plan, tally, started, ...ended }).pipe(
     // A run that could not go on says why it could not, rather than what that broke in turn.
     Effect.catchAll(
       (error): Effect.Effect<never, StoreError | DatasetError> =>
@@ -64,7 +69,16 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   return report
 })
 
-const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Done) {
+/** What there is to do. */
+interface Plan {
+  readonly done: Resume.Done
+  readonly failed: Resume.Failed
+  /** Failed sessions that do not run again, by kind, and their number. */
+  readonly leftOut: ReadonlyMap<string, number>
+  readonly idle: number
+}
+
+const announce = Effect.fnUntraced(function* (config: Settings, { done, leftOut, idle }: Plan) {
   const store = yield* Store
   const dataset = yield* Dataset
   const last = store.sessions.at(-1)
@@ -73,20 +87,22 @@ const announce = Effect.fnUntraced(function* (config: Settings, done: Resume.Don
     yield* Effect.logWarning(`settings differ from the last session: ${differences.join("; ")}`)
   if (!filtersReasoning(config)) yield* Effect.logInfo("the reasoning filter is off: rows without reasoning are kept")
   const total = dataset.index.size * config.samples_per_prompt
+  const toDo = total - done.count - idle
   const doing = `${Preview.counted(dataset.index.size, "prompt")}${config.samples_per_prompt > 1 ? ` × ${config.samples_per_prompt} samples` : ""}`
   yield* Effect.logInfo(
     done.count === 0
       ? `${doing}, ${config.num_workers} at a time, into ${store.location}`
-      : `${doing}: ${done.count} of ${total} done before, ${total - done.count} to do, into ${store.location}`
+      : `${doing}: ${done.count} of ${total} done before, ${toDo} to do, into ${store.location}`
   )
-  yield* (yield* Progress).begin(total - done.count, done.count)
+  if (idle > 0) yield* Effect.logInfo(Summary.leftOut(leftOut))
+  yield* (yield* Progress).begin(toDo, done.count)
   yield* Events.emit({
     ...{ event: "run_started", run_name: config.run_name },
-    ...{ prompts: dataset.index.size, to_do: total - done.count }
+    ...{ prompts: dataset.index.size, to_do: toDo }
   })
 })
 
-const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
+const work = Effect.fnUntraced(function* ({ done, failed, idle }: Plan, tally: Tally) {
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
@@ -125,17 +141,15 @@ const work = Effect.fnUntraced(function* (done: Resume.Done, tally: Tally) {
         Effect.zipRight(progress.ended(outcome), Events.emit(doneEvent(whose, outcome, now - began)))
       )
     })
-    if (tally.warnsOfDiscards()) {
-      yield* logsAt(undefined)
-      yield* Effect.logWarning(allDiscarded(tally.discarded))
-    }
+    const warning = tally.warning()
+    if (warning !== "") yield* Effect.zipRight(logsAt(undefined), Effect.logWarning(warning))
     yield* close(batches.end(unit))
     if (halt !== undefined) yield* halt
   })
 
-  const units = Resume.remaining(done, config.batch_size, store.nextBatch)
+  const units = Resume.remaining(done, failed, config.retry_failed, config.batch_size, store.nextBatch)
   yield* forEachOf(units, one, {
-    concurrency: Math.min(config.num_workers, dataset.index.size * config.samples_per_prompt - done.count),
+    concurrency: Math.min(config.num_workers, dataset.index.size * config.samples_per_prompt - done.count - idle),
     until: Effect.map(budget.reached, (why) => why !== ""),
     onLast: Effect.suspend(() => close(batches.finish()))
   }).pipe(Effect.provideServiceEffect(TimeLimit.TimeLimit, TimeLimit.make(config.timeout)), Effect.scoped)
@@ -150,9 +164,6 @@ const logsAt = (label: string | undefined) =>
 
 const label = ({ batch, place, sample }: Resume.Unit, config: Settings): string =>
   config.samples_per_prompt > 1 ? `B${batch}:P${place}:S${sample}` : `B${batch}:P${place}`
-
-const allDiscarded = (count: number): string =>
-  `all ${count} sessions so far were discarded: no turn holds reasoning. To keep such rows from now on give --reasoning_filter=off (what was discarded stays in discarded.jsonl, and is not run again); to have the model reason give --reasoning_effort`
 
 /**
  * Effect.forEach over a sequence that is drawn as it is needed: Effect.forEach itself makes an array of all elements
@@ -183,7 +194,7 @@ const forEachOf = <A, E, R, E2>(
 }
 
 interface Ended {
-  readonly done: Resume.Done
+  readonly plan: Plan
   readonly tally: Tally
   /** Milliseconds since the epoch. */
   readonly started: number
@@ -192,15 +203,17 @@ interface Ended {
   readonly halted: string
 }
 
-const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped, halted }: Ended) {
+const conclude = Effect.fnUntraced(function* ({ plan, tally, started, stopped, halted }: Ended) {
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
   const { toolNames } = yield* Toolbox
+  const { done, leftOut, idle } = plan
+  const released = tally.released(yield* (yield* Budget).spent)
   const merged = yield* store.merge(done)
-  const sums = yield* store.sums
+  const sums = Statistics.add(yield* store.sums, Statistics.ofSpent(released.usage, released.calls))
   const now = yield* Clock.currentTimeMillis
-  const session = sessionRecord(config, started, now)
+  const session = Session.record(config, version, started, { now, released })
   const earlier = store.sessions.reduce((seconds, { duration_seconds }) => seconds + duration_seconds, 0)
   const durationSeconds = earlier + session.duration_seconds
   const { run_name, distribution, model, batch_size } = config
@@ -214,7 +227,7 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped, h
       model,
       completedAt: timestamp(now),
       durationSeconds,
-      failed: Resume.stillFailed(store.failures, dataset.index, done),
+      failed: Resume.failed(store.failures, dataset.index, done).count,
       toolNames
     }),
     card: Card.make({ runName: run_name, model, distribution, rows: merged.rows, toolNames }),
@@ -232,23 +245,13 @@ const conclude = Effect.fnUntraced(function* ({ done, tally, started, stopped, h
     toDo,
     failures: tally.failures,
     hopeless: tally.hopeless,
+    leftOut,
     durationSeconds,
     badLines: dataset.badLines.count,
     stopped,
-    halted: toDo > 0 ? halted : ""
+    halted: toDo > idle ? halted : ""
   }
-  yield* Events.emit({
-    ...{ event: "run_done", done: done.count, to_do: toDo, halted: report.halted },
-    took: now - started
-  })
+  const told = { done: done.count, to_do: toDo, halted: report.halted, took: now - started }
+  yield* Events.emit({ event: "run_done", ...told })
   return report
-})
-
-const sessionRecord = (config: Settings, started: number, ended: number | undefined): SessionRecord => ({
-  version,
-  seed: config.seed,
-  config: recorded(config),
-  started_at: timestamp(started),
-  ended_at: ended === undefined ? "" : timestamp(ended),
-  duration_seconds: ended === undefined ? 0 : Math.round((ended - started) / 10) / 100
 })

@@ -77,7 +77,7 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
   sampling: [],
   trajectory: [],
   report: ["trajectory", "model"],
-  store: ["RunConfig.ts", "dataset", "trajectory", "report"],
+  store: ["RunConfig.ts", "dataset", "model", "trajectory", "report"],
   "RunConfig.ts": [],
   "version.ts": []
 }

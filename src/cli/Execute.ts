@@ -120,7 +120,7 @@ const modelOf = (config: Settings, apiKey: Request["apiKey"]) => {
 
 /** What the progress line tells beside its counts. */
 const vitals = Effect.gen(function* () {
-  const { cost_usd, total } = yield* (yield* Budget.Budget).spent
+  const { cost_usd, total } = (yield* (yield* Budget.Budget).spent).usage
   const vitals: Progress.Vitals = { tokens: total, costUsd: cost_usd, endpoint: yield* (yield* Endpoint).told }
   return vitals
 })

@@ -103,7 +103,7 @@ const retryFailed = (typed: Typed): Read<RunConfig.Settings["retry_failed"]> => 
   if (kinds.length === 0 || unknown !== undefined) {
     return Either.left(bad("retry_failed", unknown ?? "", `all, or some of ${failureKinds.join(", ")}`))
   }
-  return Either.right(kinds.includes("all") ? failureKinds : kinds)
+  return Either.right(kinds.includes("all") ? ["all"] : kinds)
 }
 
 const OnOff = Schema.Literal("on", "off", "true", "false")

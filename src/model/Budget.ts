@@ -13,11 +13,17 @@ export interface Limits {
   readonly priced: boolean
 }
 
+/** Tokens and money, and the answers that they were spent on. */
+export interface Spent {
+  readonly usage: Usage
+  readonly calls: number
+}
+
 export interface BudgetService {
   /** Tells what was spent before this session of work. */
   readonly begin: (before: { readonly cost: number; readonly tokens: number }) => Effect.Effect<void>
   /** What this session of work has spent so far, prompts in flight included. */
-  readonly spent: Effect.Effect<Usage>
+  readonly spent: Effect.Effect<Spent>
   /** Why no call is made any more, in a sentence; empty while calls are made. */
   readonly reached: Effect.Effect<string>
 }
@@ -25,7 +31,7 @@ export interface BudgetService {
 /** Nothing is counted. */
 export const none: BudgetService = {
   begin: () => Effect.void,
-  spent: Effect.succeed(noUsage),
+  spent: Effect.succeed({ usage: noUsage, calls: 0 }),
   reached: Effect.succeed("")
 }
 
@@ -90,6 +96,7 @@ export const within = (
   const limited = limits.cost !== null || limits.tokens !== null
   let before = { cost: 0, tokens: 0 }
   let spent = noUsage
+  let calls = 0
   let reached = ""
   let known = false
   const most = { cost: new Most(), tokens: new Most() }
@@ -150,9 +157,11 @@ export const within = (
 
   const settle = (call: Reserved, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
     reserved.delete(call)
-    known ||= Exit.isSuccess(exit)
-    if (Exit.isSuccess(exit)) count(call.size, exit.value.usage)
-    else if (exit.cause._tag === "Fail") count(call.size, exit.cause.error.usage)
+    if (Exit.isSuccess(exit)) {
+      known = true
+      calls++
+      count(call.size, exit.value.usage)
+    } else if (exit.cause._tag === "Fail") count(call.size, exit.cause.error.usage)
     return waiting.size === 0 ? Effect.void : wake
   }
 
@@ -182,8 +191,10 @@ export const within = (
   const freeCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     Effect.onExit(Effect.flatMap(inner.complete(ask), checked), (exit) =>
       Effect.sync(() => {
-        if (Exit.isSuccess(exit)) spent = addUsage(spent, exit.value.usage)
-        else if (exit.cause._tag === "Fail") spent = addUsage(spent, exit.cause.error.usage)
+        if (Exit.isSuccess(exit)) {
+          calls++
+          spent = addUsage(spent, exit.value.usage)
+        } else if (exit.cause._tag === "Fail") spent = addUsage(spent, exit.cause.error.usage)
       })
     )
   return {
@@ -193,7 +204,7 @@ export const within = (
         Effect.sync(() => {
           before = earlier
         }),
-      spent: Effect.sync(() => spent),
+      spent: Effect.sync(() => ({ usage: spent, calls })),
       reached: Effect.sync(() => reached)
     }
   }

@@ -17,6 +17,8 @@ export interface Report {
   readonly failures: ReadonlyMap<string, number>
   /** Those of them that cannot succeed as they are. */
   readonly hopeless: number
+  /** Sessions that failed before and were not run again, by the kind of their last failure. */
+  readonly leftOut: ReadonlyMap<string, number>
   /** Seconds, all sessions of work together. */
   readonly durationSeconds: number
   readonly badLines: number

@@ -2,12 +2,10 @@
 import { hasReasoning } from "../trajectory/ShareGpt.ts"
 import type { Row, ToolCount } from "../trajectory/Trajectory.ts"
 
-export interface Tokens {
-  readonly prompt: number
-  readonly completion: number
-  readonly reasoning: number
-  readonly total: number
-}
+/** Tokens and US dollars, as a row tells them. */
+export type Usage = Row["metadata"]["usage"]
+
+export type Tokens = Omit<Usage, "cost_usd">
 
 export interface Statistics {
   readonly kept: number
@@ -16,6 +14,8 @@ export interface Statistics {
   readonly tools: ReadonlyMap<string, ToolCount>
   readonly turns: number
   readonly turnsWithReasoning: number
+  /** Answers received, those of failed and released sessions too. */
+  readonly apiCalls: number
   readonly tokens: Tokens
   readonly costUsd: number
 }
@@ -27,7 +27,8 @@ export const empty: Statistics = {
   tools: new Map(),
   turns: 0,
   turnsWithReasoning: 0,
-  tokens: { prompt: 0, completion: 0, reasoning: 0, total: 0 },
+  apiCalls: 0,
+  tokens: { prompt: 0, completion: 0, reasoning: 0, cached: 0, total: 0 },
   costUsd: 0
 }
 
@@ -38,10 +39,12 @@ export const add = (a: Statistics, b: Statistics): Statistics => ({
   tools: addTools(a.tools, b.tools),
   turns: a.turns + b.turns,
   turnsWithReasoning: a.turnsWithReasoning + b.turnsWithReasoning,
+  apiCalls: a.apiCalls + b.apiCalls,
   tokens: {
     prompt: a.tokens.prompt + b.tokens.prompt,
     completion: a.tokens.completion + b.tokens.completion,
     reasoning: a.tokens.reasoning + b.tokens.reasoning,
+    cached: a.tokens.cached + b.tokens.cached,
     total: a.tokens.total + b.tokens.total
   },
   costUsd: a.costUsd + b.costUsd
@@ -62,7 +65,7 @@ const addTools = (a: ReadonlyMap<string, ToolCount>, b: ReadonlyMap<string, Tool
 }
 
 /** The part of a row that figures are made of. */
-export interface Counted extends Pick<Row, "tool_stats"> {
+export interface Counted extends Pick<Row, "tool_stats" | "api_calls"> {
   readonly conversations: ReadonlyArray<{ readonly from: string; readonly value: string }>
   readonly metadata: Pick<Row["metadata"], "usage">
 }
@@ -80,17 +83,36 @@ export const ofRow = (row: Counted, fate: "kept" | "no_reasoning" | "invalid_too
     ),
     turns: turns.length,
     turnsWithReasoning: turns.filter(hasReasoning).length,
-    ...ofUsage(row.metadata.usage)
+    ...ofUsage(row.metadata.usage, row.api_calls)
   }
 }
 
-/** What an attempt spent without leaving a row. */
-export const ofSpent = (usage: Row["metadata"]["usage"]): Statistics => ({ ...empty, ...ofUsage(usage) })
+/** What attempts spent without leaving a row. */
+export const ofSpent = (usage: Usage, apiCalls: number): Statistics => ({ ...empty, ...ofUsage(usage, apiCalls) })
 
-const ofUsage = ({ prompt, completion, reasoning, total, cost_usd }: Row["metadata"]["usage"]) => ({
-  tokens: { prompt, completion, reasoning, total },
+const ofUsage = ({ cost_usd, ...tokens }: Usage, apiCalls: number) => ({
+  apiCalls,
+  tokens,
   costUsd: cost_usd
 })
+
+/** What one finished session came to on average, with what was spent in vain meanwhile; undefined where none is finished. */
+export const meanOf = (sums: Statistics): Pick<Statistics, "apiCalls" | "tokens" | "costUsd"> | undefined => {
+  const finished = sums.kept + sums.discardedNoReasoning + sums.discardedInvalidTools
+  if (finished === 0) return undefined
+  const { prompt, completion, reasoning, cached, total } = sums.tokens
+  return {
+    apiCalls: sums.apiCalls / finished,
+    tokens: {
+      prompt: prompt / finished,
+      completion: completion / finished,
+      reasoning: reasoning / finished,
+      cached: cached / finished,
+      total: total / finished
+    },
+    costUsd: sums.costUsd / finished
+  }
+}
 
 /** `part` of `whole` in percent, two places; 0 of nothing. */
 export const percent = (part: number, whole: number): number =>
@@ -133,6 +155,7 @@ export const toJson = (sums: Statistics, frame: Frame): object => ({
   discarded_no_reasoning: sums.discardedNoReasoning,
   discarded_invalid_tools: sums.discardedInvalidTools,
   failed: frame.failed,
+  api_calls: sums.apiCalls,
   tokens: sums.tokens,
   ...(sums.costUsd > 0 && { cost_usd: Math.round(sums.costUsd * 1e8) / 1e8 })
 })

@@ -1,6 +1,7 @@
 /** The outcomes of one session of work as they come: counts, what they spent, and failures that come in a row. */
 import { Schema } from "effect"
 import type { Event } from "../events/Events.ts"
+import type { Spent } from "../model/Budget.ts"
 import { addUsage, kindOf, noUsage, type Usage } from "../model/Model.ts"
 import type { Outcome } from "../trajectory/Outcome.ts"
 
@@ -23,7 +24,7 @@ export class Tally {
   kept = 0
   discarded = 0
   /** What all outcomes together have spent. */
-  spent = noUsage
+  private spent: Spent = { usage: noUsage, calls: 0 }
   private warned = false
   /** Failures of one kind since the last success or failure of another. */
   private streak = { kind: "", count: 0 }
@@ -35,12 +36,12 @@ export class Tally {
     if (outcome._tag !== "Failed") {
       if (outcome._tag === "Kept") this.kept++
       else this.discarded++
-      this.spent = addUsage(this.spent, outcome.row.metadata.usage)
+      this.spend(outcome.row.metadata.usage, outcome.row.api_calls)
       this.streak = { kind: "", count: 0 }
       return undefined
     }
-    const { kind, message, retryable, usage } = outcome.failure
-    this.spent = addUsage(this.spent, usage)
+    const { kind, message, retryable, usage, api_calls } = outcome.failure
+    this.spend(usage, api_calls)
     if (!retryable) this.hopeless++
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1)
     // The budget ends the run by itself, in its own words.
@@ -50,11 +51,32 @@ export class Tally {
     return count < this.longestStreak ? undefined : new TooManyFailures({ kind, count, last: message })
   }
 
-  /** True once, as soon as so many sessions in a row were all discarded. */
-  warnsOfDiscards(): boolean {
-    if (this.warned || this.kept > 0 || this.discarded < 2) return false
+  private spend(usage: Usage, calls: number): void {
+    this.spent = { usage: addUsage(this.spent.usage, usage), calls: this.spent.calls + calls }
+  }
+
+  /** The part of `all` that stands in no outcome: what prompts had spent that were released in flight. */
+  released(all: Spent): Spent {
+    const rest = (of: number, stands: number): number => Math.max(0, Math.round((of - stands) * 1e9) / 1e9)
+    const { usage, calls } = this.spent
+    return {
+      usage: {
+        prompt: rest(all.usage.prompt, usage.prompt),
+        completion: rest(all.usage.completion, usage.completion),
+        reasoning: rest(all.usage.reasoning, usage.reasoning),
+        cached: rest(all.usage.cached, usage.cached),
+        total: rest(all.usage.total, usage.total),
+        cost_usd: rest(all.usage.cost_usd, usage.cost_usd)
+      },
+      calls: rest(all.calls, calls)
+    }
+  }
+
+  /** Said once, as soon as so many sessions in a row were all discarded; empty otherwise. */
+  warning(): string {
+    if (this.warned || this.kept > 0 || this.discarded < 2) return ""
     this.warned = true
-    return true
+    return `all ${this.discarded} sessions so far were discarded: no turn holds reasoning. To keep such rows from now on give --reasoning_filter=off (what was discarded stays in discarded.jsonl, and is not run again); to have the model reason give --reasoning_effort`
   }
 }
 

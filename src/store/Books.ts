@@ -2,16 +2,17 @@
 import * as Statistics from "../report/Statistics.ts"
 import type { Outcome } from "../trajectory/Outcome.ts"
 import { inventedTools } from "../trajectory/Quality.ts"
-import { type Fate, Ledger, unmatched } from "./Ledger.ts"
-import type { BatchStats, Entry } from "./Store.ts"
+import { type Entry as Failure, Failures } from "./Failures.ts"
+import { type Fate, Ledger } from "./Ledger.ts"
+import type { BatchStats, Entry, SessionRecord } from "./Store.ts"
 
 const noStats: BatchStats = { processed: 0, kept: 0, discarded: 0, failed: 0 }
 
 /** Grows by one entry an outcome. */
 export class Books {
   readonly ledger = new Ledger()
-  /** Failed attempts of all sessions; where they lie in their file is not kept. */
-  readonly failures = new Ledger()
+  /** Failed attempts of all sessions. */
+  readonly failures = new Failures()
   readonly batches = new Map<number, BatchStats>()
   sums: Statistics.Statistics = Statistics.empty
   private readonly known: ReadonlySet<string>
@@ -27,7 +28,8 @@ export class Books {
   enter(entry: Entry, offset: number, length: number): void {
     const { outcome } = entry
     if (outcome._tag === "Failed") {
-      this.enterFailure(entry, outcome.failure.usage)
+      const { kind, usage, api_calls } = outcome.failure
+      this.enterFailure({ ...entry, kind }, Statistics.ofSpent(usage, api_calls))
       return
     }
     const fate = this.fateOf(outcome)
@@ -42,17 +44,15 @@ export class Books {
   }
 
   /** Enters what an attempt spent in vain, and whose it was. */
-  enterFailure(
-    { batch, ...whose }: Pick<Entry, "key" | "occurrence" | "sample" | "batch">,
-    usage: Parameters<typeof Statistics.ofSpent>[0]
-  ): void {
-    const { key, occurrence, sample } = whose
-    this.failures.add({
-      ...{ key, occurrence, sample, batch },
-      ...{ fate: "no_reasoning", offset: 0, length: 0, place: unmatched, foreign: false }
-    })
-    this.count(batch, { failed: 1 })
-    this.sums = Statistics.add(this.sums, Statistics.ofSpent(usage))
+  enterFailure(failure: Failure & Pick<Entry, "batch">, spent: Statistics.Statistics): void {
+    this.failures.add(failure)
+    this.count(failure.batch, { failed: 1 })
+    this.sums = Statistics.add(this.sums, spent)
+  }
+
+  /** Enters what the prompts spent that were released in flight: no row and no failure tells of it. */
+  enterReleased({ released, released_calls }: Pick<SessionRecord, "released" | "released_calls">): void {
+    this.sums = Statistics.add(this.sums, Statistics.ofSpent(released, released_calls))
   }
 
   /** Where a row of the batch files belongs. */

@@ -44,7 +44,7 @@ export const complete = (line: string, stored: StoredRow, toolNames: ReadonlyArr
   const given = Option.getOrElse(decodeJson(line), (): Json => ({}))
   const turns = Array.isArray(given.conversations) ? given.conversations.filter(Predicate.isRecord) : []
   const metadata: Json = Predicate.isRecord(given.metadata) ? given.metadata : {}
-  const { batch_num, image, cwd, sample, occurrence, usage } = stored.metadata
+  const { batch_num, image, cwd, sample, occurrence, shortened, usage } = stored.metadata
   const stats = Object.fromEntries(toolNames.map((name) => [name, stored.tool_stats[name] ?? noCalls]))
   return {
     prompt_index: place,
@@ -59,14 +59,12 @@ export const complete = (line: string, stored: StoredRow, toolNames: ReadonlyArr
       default_cwd: stored.metadata.default_cwd,
       sample,
       occurrence,
-      shortened: 0,
+      shortened,
       usage
     },
     completed: given.completed !== false,
     partial: given.partial === true,
-    api_calls: Number.isSafeInteger(given.api_calls)
-      ? Number(given.api_calls)
-      : turns.filter((turn) => turn.from === "gpt").length,
+    api_calls: stored.api_calls,
     toolsets_used: Array.isArray(given.toolsets_used) ? given.toolsets_used.filter(Predicate.isString) : [],
     tool_stats: stats,
     tool_error_counts: errorCounts(stats),

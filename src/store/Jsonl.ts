@@ -92,6 +92,7 @@ const make = (options: Options) =>
     const sessions = yield* RunFolder.sessions(folder)
     const books = new Books(options.toolNames)
     const nextBatch = yield* Scan.run(folder, books)
+    for (const session of sessions) books.enterReleased(session)
     const writer = yield* Writer.make
     const encodeRow = rowEncoder()
     const lineOf = ({ outcome }: Entry): string =>
@@ -142,7 +143,7 @@ const make = (options: Options) =>
             record(session)
           ],
           { discard: true }
-        )
+        ).pipe(Effect.tap(() => Effect.sync(() => books.enterReleased(session))))
     }
     return service
   })

@@ -46,7 +46,7 @@ export const layer = (options: {
             { entries, trajectories }
           ]
         }),
-      finish: () => Effect.void
+      finish: ({ session }) => Effect.sync(() => books.enterReleased(session))
     }
     return service
   })

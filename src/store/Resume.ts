@@ -1,5 +1,8 @@
 /** What is still to do: finished rows are matched to the prompts of the data set by content, counted. */
+import * as Column from "../dataset/Column.ts"
 import type { ContentIndex } from "../dataset/ContentIndex.ts"
+import { runsAgain } from "../trajectory/Outcome.ts"
+import type { Failures } from "./Failures.ts"
 import { type Ledger, unmatched } from "./Ledger.ts"
 
 /** Bits in one part of the table of sessions. */
@@ -100,15 +103,72 @@ const widest = (ledger: Ledger, samples: number): number => {
   return width
 }
 
-/** How many sessions of the data set failed, in whatever session of work, and are not done since. */
-export const stillFailed = (failures: Ledger, index: ContentIndex, done: Done): number => {
-  const failed = new Done(done.prompts, done.samples)
+/** Sessions that failed and are not done, as they stood when this was made: how often, and of what kind the last time. */
+export class Failed {
+  /** Numbers in the columns by session. */
+  private readonly slots = new Map<number, number>()
+  private readonly times = Column.counts()
+  private readonly kinds = Column.counts()
+  constructor(
+    /** Samples a prompt. */
+    private readonly samples: number,
+    private readonly nameOf: (kind: number) => string
+  ) {}
+
+  /** How many sessions these are. */
+  get count(): number {
+    return this.slots.size
+  }
+
+  /** One more failed attempt at a session, the latest so far. */
+  note(place: number, sample: number, kind: number): void {
+    const slot = this.slotOf(place, sample)
+    if (slot === undefined) {
+      this.slots.set(place * this.samples + sample, this.times.length)
+      this.times.push(1)
+      this.kinds.push(kind)
+    } else {
+      this.times.set(slot, this.times.get(slot) + 1)
+      this.kinds.set(slot, kind)
+    }
+  }
+
+  /** How many attempts at a session failed. */
+  attempts(place: number, sample: number): number {
+    const slot = this.slotOf(place, sample)
+    return slot === undefined ? 0 : this.times.get(slot)
+  }
+
+  /** Whether a session that is not done is to run; `chosen` are the kinds of `--retry_failed`, null where it is not given. */
+  runs(place: number, sample: number, chosen: ReadonlyArray<string> | null): boolean {
+    const slot = this.slotOf(place, sample)
+    return slot === undefined || runsAgain(this.nameOf(this.kinds.get(slot)), chosen)
+  }
+
+  /** How many sessions do not run again, by the kind of their last failure. */
+  leftOut(chosen: ReadonlyArray<string> | null): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>()
+    for (let slot = 0; slot < this.kinds.length; slot++) {
+      const kind = this.nameOf(this.kinds.get(slot))
+      if (!runsAgain(kind, chosen)) counts.set(kind, (counts.get(kind) ?? 0) + 1)
+    }
+    return counts
+  }
+
+  private slotOf(place: number, sample: number): number | undefined {
+    return this.slots.get(place * this.samples + sample)
+  }
+}
+
+/** Which sessions of the data set failed, in whatever session of work, and are not done since. What fails later changes nothing in it. */
+export const failed = (failures: Failures, index: ContentIndex, done: Done): Failed => {
+  const found = new Failed(done.samples, (kind) => failures.nameOf(kind))
   for (let at = 0; at < failures.size; at++) {
     const { key, occurrence, sample } = failures.get(at)
     const place = index.find(key, occurrence)
-    if (place >= 0 && !done.has(place, sample)) failed.mark(place, sample)
+    if (place >= 0 && sample < done.samples && !done.has(place, sample)) found.note(place, sample, failures.kind(at))
   }
-  return failed.count
+  return found
 }
 
 /** One session to run. */
@@ -121,14 +181,24 @@ export interface Unit {
   readonly attempt: number
 }
 
-/** The sessions still to do, in the order of the data set, in batches of `batchSize` prompts numbered from `firstBatch`. */
-export function* remaining(done: Done, batchSize: number, firstBatch: number): Generator<Unit> {
+/**
+ * The sessions to run, in the order of the data set, in batches of `batchSize` prompts numbered from `firstBatch`: what is not
+ * done, without those whose last failure is of a kind that does not run again.
+ */
+export function* remaining(
+  done: Done,
+  failed: Failed,
+  retryFailed: ReadonlyArray<string> | null,
+  batchSize: number,
+  firstBatch: number
+): Generator<Unit> {
   let prompts = 0
   for (let place = 0; place < done.prompts; place++) {
-    if (done.hasAll(place)) continue
-    const batch = firstBatch + Math.floor(prompts++ / batchSize)
+    let batch = -1
     for (let sample = 0; sample < done.samples; sample++) {
-      if (!done.has(place, sample)) yield { place, sample, batch, attempt: 1 }
+      if (done.has(place, sample) || !failed.runs(place, sample, retryFailed)) continue
+      if (batch < 0) batch = firstBatch + Math.floor(prompts++ / batchSize)
+      yield { place, sample, batch, attempt: failed.attempts(place, sample) + 1 }
     }
   }
 }

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Clock, Effect, Option, Schema } from "effect"
 import { replace, storeError } from "./Disk.ts"
 import type { SessionRecord, StoreError } from "./Store.ts"
+import { Place, Usage } from "./StoredRow.ts"
 
 export const trajectories = "trajectories.jsonl"
 export const discarded = "discarded.jsonl"
@@ -70,7 +71,9 @@ const Session = Schema.Struct({
   config: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
   started_at: Schema.String,
   ended_at: Schema.String,
-  duration_seconds: Schema.Number
+  duration_seconds: Schema.Number,
+  released: Usage,
+  released_calls: Place
 })
 const decodeRun = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ sessions: Schema.Array(Session) })))
 

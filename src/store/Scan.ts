@@ -109,8 +109,11 @@ const takeFailure =
   (text) =>
     Option.match(decodeFailure(text), {
       onNone: () => false,
-      onSome: ({ batch_num, prompt_key, occurrence, sample, usage }) => {
-        books.enterFailure({ batch: batch_num, key: ContentKey.fromText(prompt_key), occurrence, sample }, usage)
+      onSome: ({ batch_num, prompt_key, occurrence, sample, kind, usage, api_calls }) => {
+        books.enterFailure(
+          { batch: batch_num, key: ContentKey.fromText(prompt_key), occurrence, sample, kind },
+          Statistics.ofSpent(usage, api_calls)
+        )
         return true
       }
     })

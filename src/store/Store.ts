@@ -1,8 +1,9 @@
 /** Where a run is kept: what is finished, and everything that is left behind for people and programs. */
 import { Context, type Effect, Schema } from "effect"
 import type { ContentKey } from "../dataset/ContentKey.ts"
-import type { Statistics } from "../report/Statistics.ts"
+import type { Statistics, Usage } from "../report/Statistics.ts"
 import type { Outcome } from "../trajectory/Outcome.ts"
+import type { Failures } from "./Failures.ts"
 import type { Ledger } from "./Ledger.ts"
 import type { Merged } from "./Merge.ts"
 import type { Done } from "./Resume.ts"
@@ -52,6 +53,9 @@ export interface SessionRecord {
   /** Empty while it works, and for ever when it was killed. */
   readonly ended_at: string
   readonly duration_seconds: number
+  /** What prompts had spent that were released in flight, and the answers that they had: it stands in no row and no failure. */
+  readonly released: Usage
+  readonly released_calls: number
 }
 
 /** What a run leaves beside its rows when a session ends. */
@@ -67,8 +71,8 @@ export interface StoreService {
   /** Finished rows of all sessions. */
   readonly ledger: Ledger
   /** Failed attempts of all sessions. */
-  readonly failures: Ledger
-  /** Figures over everything in the store. */
+  readonly failures: Failures
+  /** Figures over everything in the store, with what each session of work that is over had spent on prompts that it released. */
   readonly sums: Effect.Effect<Statistics>
   readonly batches: Effect.Effect<ReadonlyMap<number, BatchStats>>
   /** The first batch number that nothing has yet. */
@@ -83,6 +87,7 @@ export interface StoreService {
   readonly closeBatch: (batch: number, done: Done) => Effect.Effect<void, StoreError>
   /** Writes the merged data set and the checkpoint as of now. */
   readonly merge: (done: Done) => Effect.Effect<Merged, StoreError>
+  /** Leaves the files of a session's end; from then on the sums hold what it spent on released prompts. */
   readonly finish: (closing: Closing) => Effect.Effect<void, StoreError>
 }
 

@@ -1,5 +1,6 @@
 /** What is read back of rows and failures that earlier sessions left. */
 import { Either, Option, Predicate, Schema } from "effect"
+import { noUsage } from "../model/Model.ts"
 import { samplesAtMost } from "../RunConfig.ts"
 import { Row, RowUsage, type ToolCount } from "../trajectory/Trajectory.ts"
 
@@ -7,9 +8,9 @@ import { Row, RowUsage, type ToolCount } from "../trajectory/Trajectory.ts"
 const lenient = <A, I>(schema: Schema.Schema<A, I>, missing: A) =>
   Schema.optionalWith(schema.annotations({ decodingFallback: () => Either.right(missing) }), { default: () => missing })
 
-const noUsage = { prompt: 0, completion: 0, reasoning: 0, cached: 0, total: 0, cost_usd: 0 }
-const Figure = lenient(Schema.Number, 0)
-const Usage = lenient(
+// No figure is below nothing or beyond all bounds: one such would spoil every sum.
+const Figure = lenient(Schema.NonNegative.pipe(Schema.finite()), 0)
+export const Usage = lenient(
   Schema.Struct({
     prompt: Figure,
     completion: Figure,
@@ -21,7 +22,7 @@ const Usage = lenient(
   noUsage
 )
 const Text = lenient(Schema.String, "")
-const Place = lenient(Schema.NonNegativeInt, 0)
+export const Place = lenient(Schema.NonNegativeInt, 0)
 const Flag = lenient(Schema.Boolean, false)
 const Sample = lenient(Schema.Int.pipe(Schema.between(0, samplesAtMost - 1)), 0)
 
@@ -33,6 +34,7 @@ const Metadata = Schema.Struct({
   default_cwd: Flag,
   sample: Sample,
   occurrence: Place,
+  shortened: Place,
   usage: Usage
 })
 
@@ -40,13 +42,16 @@ const Stored = Schema.Struct({
   conversations: Schema.Array(Schema.Struct({ from: Text, value: Text })),
   metadata: lenient(Metadata, {
     ...{ batch_num: 0, image: "", cwd: "", default_image: false, default_cwd: false },
-    ...{ sample: 0, occurrence: 0, usage: noUsage }
+    ...{ sample: 0, occurrence: 0, shortened: 0, usage: noUsage }
   }),
+  api_calls: lenient(Schema.NonNegativeInt, -1),
   tool_stats: Schema.optional(Schema.Unknown)
 })
 
 export interface StoredRow extends Pick<typeof Stored.Type, "conversations" | "metadata"> {
   readonly prompt: string
+  /** As the row tells, or one for each answer in it. */
+  readonly api_calls: number
   readonly tool_stats: Readonly<Record<string, ToolCount>>
   /** Not all is there that our own rows have, in our own shape. */
   readonly foreign: boolean
@@ -71,11 +76,14 @@ const has = (value: unknown, names: ReadonlyArray<string>): boolean =>
 const turnKeys = ["from", "value", "tool_calls", "tool_call_id", "name"]
 const metadataKeys = Object.keys(Row.fields.metadata.fields)
 const isMetadata = Schema.is(Row.fields.metadata)
+const isSimple: (row: Json) => boolean = Schema.is(
+  Row.pick("completed", "partial", "api_calls", "toolsets_used", "tools", "system", "source")
+)
 const countKeys = ["count", "success", "failure"]
 
 /** Whether a row's parts have the keys of ours; `toolNames` are those that rows count now. */
 const isWhole = (row: Json, toolNames: ReadonlyArray<string>): boolean =>
-  ["tools", "system", "source"].every((name) => Predicate.isString(row[name])) &&
+  isSimple(row) &&
   has(row.metadata, metadataKeys) &&
   isMetadata(row.metadata) &&
   has(row.metadata.usage, Object.keys(RowUsage.fields)) &&
@@ -96,11 +104,16 @@ const decodeStored = Schema.decodeUnknownOption(Stored)
 export const decodeRow = (text: string, toolNames: ReadonlyArray<string>): Option.Option<StoredRow> =>
   Option.gen(function* () {
     const json = yield* Option.filter(decodeJson(text), Predicate.isRecord)
-    const { conversations, metadata, tool_stats } = yield* decodeStored(json)
+    const { conversations, metadata, api_calls, tool_stats } = yield* decodeStored(json)
     const prompt = yield* Option.fromNullable(conversations.find(({ from }) => from === "human")?.value)
-    if (!conversations.some(({ from }) => from === "gpt")) return yield* Option.none()
+    const answers = conversations.filter(({ from }) => from === "gpt").length
+    if (answers === 0) return yield* Option.none()
     const foreign = !isWhole(json, toolNames)
-    return { conversations, metadata, prompt, tool_stats: countsOf(tool_stats), foreign }
+    return {
+      ...{ conversations, metadata, prompt, foreign },
+      api_calls: api_calls < 0 ? answers : api_calls,
+      tool_stats: countsOf(tool_stats)
+    }
   })
 
 const StoredFailure = Schema.Struct({
@@ -108,7 +121,22 @@ const StoredFailure = Schema.Struct({
   sample: Sample,
   occurrence: Place,
   prompt_key: lenient(Schema.String.pipe(Schema.pattern(/^[0-9a-f]{21}$/)), "0".repeat(21)),
+  kind: Text,
+  error: Text,
+  reason: Text,
+  api_calls: Place,
   usage: Usage
 })
 
-export const decodeFailure = Schema.decodeUnknownOption(Schema.parseJson(StoredFailure))
+const snakeCase = (name: string): string => name.replace(/(?<!^)[A-Z]/g, "_$&").toLowerCase()
+
+/** The kind that a failure names; the first versions told only the error's tag and its reason. */
+const kindOf = ({ kind, error, reason }: typeof StoredFailure.Type): string =>
+  // Kinds are shown to people, so none may write to a terminal more than its name.
+  (kind || snakeCase(reason || error)).replace(/\p{C}/gu, "").slice(0, 64) || "unknown"
+
+const decodeStoredFailure = Schema.decodeUnknownOption(Schema.parseJson(StoredFailure))
+
+/** A failed attempt. */
+export const decodeFailure = (text: string) =>
+  Option.map(decodeStoredFailure(text), (stored) => ({ ...stored, kind: kindOf(stored) }))

@@ -49,6 +49,6 @@ export const isDone = (outcome: Outcome): boolean => outcome._tag !== "Failed"
 /** Kinds of failures that another attempt at the same prompt meets again. */
 const lasting = new Set(["context_too_long", "content_refused"])
 
-/** Whether a prompt that failed so runs again on resume: where `chosen` names its kind, or when it may go better. */
+/** Whether a prompt that failed so runs again on resume: where `chosen` names its kind or `all`, or when it may go better. */
 export const runsAgain = (kind: string, chosen: ReadonlyArray<string> | null): boolean =>
-  chosen === null ? !lasting.has(kind) : chosen.includes(kind)
+  chosen === null ? !lasting.has(kind) : chosen.includes(kind) || chosen.includes("all")

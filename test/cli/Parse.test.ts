@@ -37,6 +37,15 @@ describe("The least that can be typed", () => {
 })
 
 describe("Values", () => {
+  it("of --retry_failed are kinds of failures, or every kind there is, those of other versions too.", () => {
+    expect(config().retry_failed).toBeNull()
+    expect(config({ retry_failed: "Rate_Limited, content_refused" }).retry_failed).toEqual([
+      "rate_limited",
+      "content_refused"
+    ])
+    expect(config({ retry_failed: "lost,all" }).retry_failed).toEqual(["all"])
+    expect(complaint({ retry_failed: "refuse" })).toMatch(/--retry_failed.*refuse.*all, or some of rate_limited, /)
+  })
   it("arrive in the configuration, trimmed, lists split.", () => {
     expect(
       config({

@@ -1,6 +1,7 @@
 /** The figures of a run are a sum, whatever order its rows came in. */
-import { FastCheck as fc } from "effect"
+import { FastCheck as fc, Schema } from "effect"
 import { describe, expect, it } from "vitest"
+import { noUsage } from "../../src/model/Model.ts"
 import * as Statistics from "../../src/report/Statistics.ts"
 import * as Rows from "../support/Rows.ts"
 
@@ -32,6 +33,8 @@ const frame: Statistics.Frame = {
   failed: 1,
   toolNames: ["terminal", "todo"]
 }
+
+const Costing = Schema.Struct({ cost_usd: Schema.optionalWith(Schema.Number, { default: () => 0 }) })
 
 describe("Statistics", () => {
   it("know a made-up tool by the first 64 characters of its name.", () => {
@@ -66,15 +69,16 @@ describe("Statistics", () => {
         expect(total.turnsWithReasoning).toBe(
           all.filter(({ row }) => row.conversations.at(-1)?.value.startsWith("<think>")).length
         )
-        expect(total.tokens.total).toBe(15 * all.length)
+        expect([total.tokens.total, total.tokens.cached, total.apiCalls]).toEqual([15, 1, 1].map((n) => n * all.length))
       })
     )
   })
   it("include what failed attempts spent, and nothing else of them.", () => {
-    const spent = Statistics.ofSpent(Rows.usage)
+    const spent = Statistics.ofSpent(Rows.usage, 3)
     expect(spent).toEqual({
       ...Statistics.empty,
-      tokens: { prompt: 10, completion: 5, reasoning: 2, total: 15 },
+      apiCalls: 3,
+      tokens: { prompt: 10, completion: 5, reasoning: 2, cached: 1, total: 15 },
       costUsd: 0.25
     })
   })
@@ -98,6 +102,8 @@ describe("Statistics", () => {
       },
       reasoning_statistics: { total_assistant_turns: 1, turns_with_reasoning: 1, turns_without_reasoning: 0 },
       failed: 1,
+      api_calls: 1,
+      tokens: { prompt: 10, completion: 5, reasoning: 2, cached: 1, total: 15 },
       cost_usd: 0.25
     })
     expect(Statistics.toJson(Statistics.empty, frame)).not.toHaveProperty("cost_usd")
@@ -105,5 +111,43 @@ describe("Statistics", () => {
   it("in the file have no rounding noise in the cost.", () => {
     const cents = { ...Statistics.empty, costUsd: 0.1 }
     expect(Statistics.toJson(Statistics.add(cents, { ...cents, costUsd: 0.2 }), frame)).toMatchObject({ cost_usd: 0.3 })
+  })
+  it("have the cost of a million rows right to a thousandth of a cent, whatever each cost.", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(50_000_000), { minLength: 1, maxLength: 50 }), (nanos) => {
+        const rows = nanos.map((nano) => Statistics.ofSpent({ ...noUsage, cost_usd: nano / 1e9 }, 1))
+        let sums = Statistics.empty
+        let exact = 0
+        for (let at = 0; at < 1_000_000; at++) {
+          sums = Statistics.add(sums, rows[at % rows.length] ?? Statistics.empty)
+          exact += nanos[at % nanos.length] ?? 0
+        }
+        const written = Schema.decodeUnknownSync(Costing)(Statistics.toJson(sums, frame)).cost_usd
+        expect(Math.abs(written * 1e9 - exact)).toBeLessThan(1e4)
+        expect(sums.apiCalls).toBe(1_000_000)
+      }),
+      { numRuns: 15 }
+    )
+  })
+  it("have the cost of a small run right to the last of its eight places, in any order.", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(50_000_000), { maxLength: 300 }), (tens) => {
+        const rows = tens.map((ten) => Statistics.ofSpent({ ...noUsage, cost_usd: ten / 1e8 }, 1))
+        const exact = tens.reduce((total, ten) => total + ten, 0)
+        const written = Schema.decodeUnknownSync(Costing)(Statistics.toJson(sum(rows), frame)).cost_usd
+        expect(Math.round(written * 1e8)).toBe(exact)
+      })
+    )
+  })
+  it("say what a finished session takes on average, failed attempts included, and nothing before the first.", () => {
+    expect(Statistics.meanOf(Statistics.ofSpent(Rows.usage, 3))).toBeUndefined()
+    const rows = (["kept", "no_reasoning", "invalid_tools", "kept"] as const).map((fate) =>
+      Statistics.ofRow(Rows.row({ prompt: "x" }), fate)
+    )
+    expect(Statistics.meanOf(sum([...rows, Statistics.ofSpent(Rows.usage, 3)]))).toEqual({
+      apiCalls: 7 / 4,
+      tokens: { prompt: 50 / 4, completion: 25 / 4, reasoning: 10 / 4, cached: 5 / 4, total: 75 / 4 },
+      costUsd: 1.25 / 4
+    })
   })
 })

@@ -158,7 +158,8 @@ describe("A run folder", () => {
         discardedNoReasoning: 1,
         turns: 2,
         turnsWithReasoning: 1,
-        tokens: { prompt: 30, completion: 15, reasoning: 6, total: 45 },
+        tokens: { prompt: 30, completion: 15, reasoning: 6, cached: 3, total: 45 },
+        apiCalls: 3,
         costUsd: 0.75
       })
       expect([...sums.tools]).toEqual([
@@ -168,6 +169,68 @@ describe("A run folder", () => {
       expect([...batches]).toEqual([
         [0, { processed: 2, kept: 1, discarded: 0, failed: 1 }],
         [1, { processed: 1, kept: 0, discarded: 1, failed: 0 }]
+      ])
+    })
+  )
+})
+
+describe("Failures", () => {
+  const kinds = (store: StoreService) =>
+    Effect.sync(() => Array.from({ length: store.failures.size }, (_, at) => store.failures.get(at).kind))
+
+  it.scoped("are found in order of time, with whose they were and their kind, those of this session last.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* session(
+        folder,
+        save(
+          Rows.failed({ prompt: "a", kind: "rate_limited" }),
+          Rows.failed({ prompt: "b", occurrence: 2, sample: 1, kind: "content_refused" }),
+          Rows.failed({ prompt: "a", kind: "lost" })
+        )
+      )
+      yield* session(folder, (store) =>
+        Effect.gen(function* () {
+          yield* store.save(Rows.failed({ prompt: "c", kind: "rate_limited" }))
+          expect(yield* kinds(store)).toEqual(["rate_limited", "content_refused", "lost", "rate_limited"])
+          expect(store.failures.get(1)).toEqual({
+            key: ContentKey.of({ text: "b", image: "", cwd: "" }),
+            occurrence: 2,
+            sample: 1,
+            kind: "content_refused"
+          })
+        })
+      )
+    })
+  )
+  it.scoped("of earlier versions have the kind that their error and reason make; odd kinds are kept, in bounds.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const { outcome } = Rows.failed({ prompt: "a" })
+      const failure = outcome._tag === "Failed" ? outcome.failure : undefined
+      const { kind: _, attempt: __, conversations: ___, ...old } = failure ?? expect.fail("it failed")
+      const lines = [
+        { ...old, reason: "RateLimited" },
+        { ...old, error: "SessionTimedOut", reason: "SessionTimedOut" },
+        { ...old, error: "EmptyAnswer", reason: null },
+        { batch_num: 0 },
+        { ...old, kind: "Of another Program" },
+        { ...old, kind: 5, reason: "NoScript" },
+        { ...old, kind: "k".repeat(70_000) },
+        { ...old, kind: "\u001b[31mred\n" },
+        { ...old, kind: "\u0000" }
+      ]
+      yield* put(folder, "failures.jsonl", lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
+      expect(yield* session(folder, kinds)).toEqual([
+        "rate_limited",
+        "session_timed_out",
+        "empty_answer",
+        "unknown",
+        "Of another Program",
+        "no_script",
+        "k".repeat(64),
+        "[31mred",
+        "unknown"
       ])
     })
   )
@@ -312,7 +375,9 @@ describe("run.json", () => {
     config: { model: "m", cwd: `/work/${seed}`, image: seed === 1 ? "debian" : "" },
     started_at: "2026-01-15T10:30:00",
     ended_at: ended,
-    duration_seconds: ended === "" ? 0 : 5
+    duration_seconds: ended === "" ? 0 : 5,
+    released: noUsage,
+    released_calls: 0
   })
   const closing = (seed: number) => ({
     statistics: { seed },
@@ -320,6 +385,74 @@ describe("run.json", () => {
     session: record(seed, "2026-01-15T10:30:05")
   })
 
+  const released = { prompt: 7, completion: 3, reasoning: 1, cached: 2, total: 10, cost_usd: 0.125 }
+
+  it.scoped("tells what prompts had spent that were released, and the figures of the run have it once.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const spends = (seed: number) => ({
+        ...closing(seed),
+        session: { ...record(seed, "2026-01-15T10:30:05"), released, released_calls: 2 }
+      })
+      const first = yield* session(folder, (store) =>
+        Effect.gen(function* () {
+          yield* store.begin(record(1))
+          yield* store.save(Rows.kept({ prompt: "a" }))
+          const before = yield* store.sums
+          yield* store.finish(spends(1))
+          return [before, yield* store.sums] as const
+        })
+      )
+      expect(first[0]).toMatchObject({ apiCalls: 1, costUsd: 0.25 })
+      const once = {
+        kept: 1,
+        apiCalls: 3,
+        costUsd: 0.375,
+        tokens: { prompt: 17, completion: 8, reasoning: 3, cached: 3, total: 25 }
+      }
+      expect(first[1]).toMatchObject(once)
+      // A session that was killed leaves a record without an end, and those before it as they were.
+      yield* session(folder, (store) => store.begin(record(2)))
+      for (const seed of [3, 4]) {
+        const found = yield* session(folder, (store) =>
+          Effect.zipRight(store.begin(record(seed)), Effect.all([store.sums, Effect.succeed(store.sessions)]))
+        )
+        expect(found[0]).toMatchObject(once)
+        expect(found[1][0]).toMatchObject({ seed: 1, released, released_calls: 2 })
+      }
+      const second = yield* session(folder, (store) => Effect.zipRight(store.finish(spends(5)), store.sums))
+      expect(second).toMatchObject({ apiCalls: 5, costUsd: 0.5 })
+      const json = JSON.parse(yield* text(folder, "run.json"))
+      expect(json.sessions[0]).toMatchObject({ released, released_calls: 2 })
+    })
+  )
+  it.scoped("of an earlier version, or with odd figures in it, counts as nothing spent and keeps all else.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const { released: _, released_calls: __, ...old } = record(1, "2026-01-15T10:30:05")
+      const odd = { ...record(2), released: { ...released, cost_usd: -5, total: "many" }, released_calls: 1.5 }
+      const none = { ...record(3), released: null }
+      yield* put(folder, "run.json", JSON.stringify({ run_name: "test", sessions: [old, odd, none] }))
+      const [sums, sessions] = yield* session(folder, (store) =>
+        Effect.all([store.sums, Effect.succeed(store.sessions)])
+      )
+      expect(sessions).toEqual([
+        record(1, "2026-01-15T10:30:05"),
+        { ...record(2), released: { ...released, cost_usd: 0, total: 0 } },
+        record(3)
+      ])
+      expect(sums).toMatchObject({ apiCalls: 0, costUsd: 0, tokens: { prompt: 7, total: 0 } })
+    })
+  )
+  it.scoped("that cannot be read costs what it told of released prompts, and nothing else.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      yield* session(folder, save(Rows.kept({ prompt: "a" }), Rows.failed({ prompt: "b" })))
+      yield* put(folder, "run.json", '{"sessions":[{"released_calls":4}]}')
+      const sums = yield* session(folder, (store) => store.sums)
+      expect(sums).toMatchObject({ kept: 1, apiCalls: 2, costUsd: 0.5 })
+    })
+  )
   it.scoped("has one record a session, oldest first, also of a session that never ended.", () =>
     Effect.gen(function* () {
       const folder = yield* Folder.scoped
@@ -465,6 +598,49 @@ describe("What lies in a run folder", () => {
           ? Object.entries(value).map(([name, part]) => [name, keys(part)])
           : typeof value
       expect(keys(merged)).toEqual(keys(own))
+    })
+  )
+})
+
+describe("A row of the last version", () => {
+  it.scoped("is merged with the keys of ours in their order, and with its own figures.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const row = Rows.row({ prompt: "a", image: "debian", cwd: "/w", sample: 2, batch: 4, calls: { terminal: 3 } })
+      const own = { ...row, api_calls: 5, system: "You are.", source: '{"id":1}', toolsets_used: ["terminal", "todo"] }
+      const { shortened: _, ...metadata } = own.metadata
+      yield* put(folder, "batch_4.jsonl", `${encodeLine({ ...own, metadata })}\n`)
+      const index = new ContentIndex()
+      index.add(ContentKey.of({ text: "z", image: "", cwd: "" }), 0, 0)
+      index.add(ContentKey.of({ text: "a", image: "debian", cwd: "/w" }), 0, 0)
+      const sums = yield* session(folder, (store) =>
+        Effect.zipRight(store.merge(Resume.match(store.ledger, index, 3)), store.sums)
+      )
+      expect(yield* text(folder, "trajectories.jsonl")).toBe(`${encodeLine({ ...own, prompt_index: 1 })}\n`)
+      expect(sums).toMatchObject({ kept: 1, apiCalls: 5, costUsd: 0.25 })
+    })
+  )
+  it.scoped("of ours that is completed for other tools keeps how many results were shortened.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const row = Rows.row({ prompt: "a" })
+      yield* put(folder, "batch_0.jsonl", `${encodeLine({ ...row, metadata: { ...row.metadata, shortened: 6 } })}\n`)
+      yield* session(folder, mergeFor("a"), { toolNames: [...Rows.toolNames, "patch"] })
+      expect(JSON.parse(yield* text(folder, "trajectories.jsonl"))).toMatchObject({
+        metadata: { shortened: 6 },
+        tool_stats: { patch: { count: 0 } }
+      })
+    })
+  )
+  it.scoped("counts an answer for each of its turns where it does not tell how many there were.", () =>
+    Effect.gen(function* () {
+      const folder = yield* Folder.scoped
+      const row = Rows.row({ prompt: "a" })
+      const [human, gpt] = row.conversations
+      const { api_calls: _, ...rest } = { ...row, conversations: [human, gpt, gpt, gpt] }
+      yield* put(folder, "batch_0.jsonl", `${encodeLine(rest)}\n${encodeLine({ ...rest, api_calls: -4 })}\n`)
+      expect((yield* session(folder, mergeFor("a"))).sums.apiCalls).toBe(6)
+      expect(JSON.parse((yield* text(folder, "trajectories.jsonl")).split("\n")[0] ?? "").api_calls).toBe(3)
     })
   )
 })

@@ -12,7 +12,7 @@ it("A batch is over once, after all its sessions, in whatever order they end.", 
       fc.integer({ min: 1, max: 6 }),
       fc.infiniteStream(fc.nat()),
       (prompts, size, workers, choices) => {
-        const units = [...Resume.remaining(new Resume.Done(prompts, 1), size, 3)]
+        const units = [...Resume.remaining(new Resume.Done(prompts, 1), new Resume.Failed(1, String), null, size, 3)]
         const batches = new OpenBatches()
         const over: Array<number> = []
         const note = (batch: number | undefined) => {

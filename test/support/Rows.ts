@@ -38,6 +38,8 @@ export interface About {
   readonly answer?: string
   /** Calls by tool, all of them good. */
   readonly calls?: Readonly<Record<string, number>>
+  /** Of a failure. */
+  readonly kind?: string
 }
 
 export const row = (about: About): Row => {
@@ -116,7 +118,7 @@ export const failed = (about: About): Entry =>
         prompt_key: ContentKey.toText(keyOf(about)),
         batch_num: about.batch ?? 0,
         attempt: 1,
-        kind: "overloaded",
+        kind: about.kind ?? "overloaded",
         conversations: [],
         error: "ModelError",
         reason: "Overloaded",

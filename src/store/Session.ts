@@ -1,0 +1,30 @@
+/** One session of work on a run, as run.json tells it. */
+import { noUsage, type Usage } from "../model/Model.ts"
+import { recorded, type Settings } from "../RunConfig.ts"
+import { timestamp } from "../trajectory/Trajectory.ts"
+import type { SessionRecord } from "./Store.ts"
+
+/** How a session of work ended. */
+export interface Ended {
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** What prompts had spent that it released in flight, and on how many answers. */
+  readonly released: { readonly usage: Usage; readonly calls: number }
+}
+
+/** The record of a session that began at `started`, milliseconds since the epoch; `ended` is undefined while it works. */
+export const record = (
+  config: Settings,
+  version: string,
+  started: number,
+  ended: Ended | undefined
+): SessionRecord => ({
+  version,
+  seed: config.seed,
+  config: recorded(config),
+  started_at: timestamp(started),
+  ended_at: ended === undefined ? "" : timestamp(ended.now),
+  duration_seconds: ended === undefined ? 0 : Math.round((ended.now - started) / 10) / 100,
+  released: ended?.released.usage ?? noUsage,
+  released_calls: ended?.released.calls ?? 0
+})
