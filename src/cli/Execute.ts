@@ -4,7 +4,8 @@ import { basename, dirname, resolve } from "node:path"
 import { Console, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
 import { Dataset, type DatasetService } from "../dataset/Dataset.ts"
 import * as JsonlDataset from "../dataset/JsonlDataset.ts"
-import type { Request as ModelRequest } from "../model/Model.ts"
+import * as Cache from "../model/Cache.ts"
+import type { Model, Request as ModelRequest } from "../model/Model.ts"
 import * as OpenAi from "../model/OpenAi.ts"
 import * as Retry from "../model/Retry.ts"
 import * as Scripted from "../model/Scripted.ts"
@@ -71,7 +72,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const { toolNames } = toolbox
   const model = isScripted(config.model)
     ? Layer.tap(Scripted.layer(scriptOf(config)), () => Effect.logInfo(`offline model: ${scriptTold(config)}`))
-    : Retry.layer().pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
+    : kept(config, Retry.layer().pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey))))
   const dataset = JsonlDataset.layer({
     path: config.dataset_file,
     maxSamples: config.max_samples ?? undefined
@@ -91,6 +92,12 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
     Sampler.layer({ distribution, seed: config.seed })
   )
 })
+
+/** The model with its answers kept beside the runs, when that is wanted. */
+const kept = (config: Settings, model: Layer.Layer<Model>): Layer.Layer<Model> =>
+  config.cache
+    ? Layer.provide(Cache.layer({ folder: resolve(config.output_dir, ".cache"), request: requestOf(config) }), model)
+    : model
 
 /** A data set that the run itself would write over. */
 const refuseOwnFile = (dataset: string, folder: string) => {
