@@ -307,7 +307,7 @@ describe("Words of a body", () => {
       for (const status of [400, 403, 413])
         reasonOf(status, message(text.repeat(500_000), { code: text.repeat(100_000) }))
     }
-    expect(performance.now() - before).toBeLessThan(1000)
+    expect(performance.now() - before).toBeLessThan(3000)
   })
 })
 
