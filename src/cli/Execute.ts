@@ -1,20 +1,11 @@
 /** A run from the command line: the layers of its parts, put together once, and what its end means to a shell. */
-import { existsSync, realpathSync } from "node:fs"
+import { realpathSync } from "node:fs"
 import { basename, dirname, resolve } from "node:path"
-import { Console, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
+import { Console, Context, Deferred, Effect, Either, Layer } from "effect"
 import { Dataset, type DatasetService } from "../dataset/Dataset.ts"
 import * as JsonlDataset from "../dataset/JsonlDataset.ts"
-import * as Budget from "../model/Budget.ts"
-import { Endpoint } from "../model/Endpoint.ts"
-import type { Request as ModelRequest } from "../model/Model.ts"
-import * as OpenAi from "../model/OpenAi.ts"
-import * as Outage from "../model/Outage.ts"
-import * as Retry from "../model/Retry.ts"
-import * as Scripted from "../model/Scripted.ts"
-import * as Throttle from "../model/Throttle.ts"
-import * as Triage from "../model/Triage.ts"
 import * as Pipeline from "../Pipeline.ts"
-import { providerSent, RunConfig, reasoningSent, type Settings } from "../RunConfig.ts"
+import { RunConfig, type Settings } from "../RunConfig.ts"
 import * as Progress from "../report/Progress.ts"
 import * as Screen from "../report/Screen.ts"
 import * as Summary from "../report/Summary.ts"
@@ -26,14 +17,12 @@ import * as RunFolder from "../store/RunFolder.ts"
 import * as Toolbox from "../tools/Toolbox.ts"
 import { catalogue, type Toolset } from "../tools/Toolset.ts"
 import * as Backend from "./Backend.ts"
-import { isScripted, type Request } from "./Parse.ts"
+import * as ModelStack from "./ModelStack.ts"
+import type { Request } from "./Parse.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** Exit codes, as the contract gives them. */
 export const exitCode = { done: 0, unfinished: 1, notStarted: 2 }
-
-/** The longest wait for one answer of the model. */
-const callLimit = Duration.minutes(30)
 
 /** Runs everything; `stop` completes with the first signal. */
 export const execute = (request: Request, resume: string, stop: Deferred.Deferred<void>) =>
@@ -75,7 +64,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const folder = resolve(config.output_dir, config.run_name)
   yield* refuseOwnFile(config.dataset_file, folder)
   const { toolNames } = toolbox
-  const model = modelOf(config, apiKey)
+  const model = ModelStack.layer(config, apiKey)
   const dataset = JsonlDataset.layer({
     path: config.dataset_file,
     maxSamples: config.max_samples ?? undefined
@@ -86,7 +75,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   const checked = store.pipe(Layer.provideMerge(Layer.mergeAll(places, model)))
   return Layer.mergeAll(
     checked,
-    Progress.live(vitals).pipe(Layer.provide(model)),
+    Progress.live(ModelStack.vitals).pipe(Layer.provide(model)),
     Layer.succeed(RunConfig, {
       ...config,
       distribution_toolsets: builtIn.includes(given) ? null : Object.fromEntries(given.toolsets)
@@ -94,35 +83,6 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
     Layer.succeed(Toolbox.Toolbox, toolbox),
     Sampler.layer({ distribution, seed: config.seed })
   )
-})
-
-/** The endpoint, or a script, within the budget; what asks it waits and tries again, all calls together. */
-const modelOf = (config: Settings, apiKey: Request["apiKey"]) => {
-  const budget = Budget.layer({
-    cost: config.max_cost,
-    tokens: config.max_total_tokens,
-    priced: config.max_cost_per_prompt !== null
-  })
-  if (isScripted(config.model)) {
-    const scripted = Layer.tap(Scripted.layer(scriptOf(config)), () =>
-      Effect.logInfo(`offline model: ${scriptTold(config)}`)
-    )
-    return budget.pipe(Layer.provide(scripted))
-  }
-  const counted = budget.pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
-  const throttled = Throttle.layer({ most: config.num_workers, adaptive: config.concurrency === "adaptive" }).pipe(
-    Layer.provideMerge(counted)
-  )
-  const waiting = Outage.layer({ maxWait: Duration.seconds(config.max_wait) }).pipe(Layer.provideMerge(throttled))
-  const retrying = Retry.layer({ patience: Duration.seconds(config.max_wait) }).pipe(Layer.provideMerge(waiting))
-  return Triage.layer.pipe(Layer.provideMerge(retrying))
-}
-
-/** What the progress line tells beside its counts. */
-const vitals = Effect.gen(function* () {
-  const { cost_usd, total } = (yield* (yield* Budget.Budget).spent).usage
-  const vitals: Progress.Vitals = { tokens: total, costUsd: cost_usd, endpoint: yield* (yield* Endpoint).told }
-  return vitals
 })
 
 /** A data set that the run itself would write over. */
@@ -175,29 +135,4 @@ const workable = Effect.fn("Execute.workable")(function* (
 const tellBadLines = Effect.fnUntraced(function* ({ path, badLines: { count, first } }: DatasetService) {
   for (const { line, why } of first) yield* Effect.logWarning(`${path}:${line}: skipped, ${why}`)
   if (count > first.length) yield* Effect.logWarning(`${path}: ${count} bad lines in all, skipped`)
-})
-
-/** The script of the offline model: as named, else beside the data set, else the built-in one. */
-const scriptOf = (config: Settings): string | undefined => {
-  if (config.model.startsWith("scripted:")) return config.model.slice("scripted:".length)
-  const beside = besideOf(config)
-  return existsSync(beside) ? beside : undefined
-}
-
-const besideOf = (config: Settings): string => `${config.dataset_file.replace(/\.jsonl(\.gz)?$/, "")}.script.json`
-
-const scriptTold = (config: Settings): string => {
-  const path = scriptOf(config)
-  return path === undefined ? `built-in answers, as there is no ${besideOf(config)}` : `answers from ${path}`
-}
-
-const requestOf = (config: Settings): ModelRequest => ({
-  model: config.model,
-  baseUrl: config.base_url,
-  maxTokens: config.max_tokens ?? undefined,
-  provider: providerSent(config),
-  reasoning: reasoningSent(config),
-  callLimit,
-  promptCache: config.prompt_cache,
-  prices: config.prices
 })

@@ -1,7 +1,10 @@
 /** The errors of one endpoint: however a call ends without an answer, a sentence for people, without a secret in it. */
-import { Clock, Duration, Effect, Option } from "effect"
+import { Clock, Duration, Effect, Option, Predicate } from "effect"
+import * as Diagnosis from "./Diagnosis.ts"
 import * as Failure from "./Failure.ts"
-import { ModelError, type Request } from "./Model.ts"
+import { ModelError, type RateLimit, type Request } from "./Model.ts"
+import * as Prices from "./Prices.ts"
+import * as RateLimits from "./RateLimits.ts"
 import type * as Wire from "./Wire.ts"
 
 /** Looks up a response's header by its name. */
@@ -17,6 +20,7 @@ export type Rejection =
 export const make = (request: Request, url: URL | undefined, secrets: ReadonlyArray<string>) => {
   const host = url?.host ?? request.baseUrl
   const path = url?.pathname ?? ""
+  const price = Prices.priceOf(request)
   const [first = "", ...others] = secrets
   const line = (text: string) => Failure.oneLine(others.reduce(Failure.withoutKey, text), first)
   const said = (start: string, words: string) => line(words === "" ? start : `${start}: ${words}`)
@@ -36,7 +40,7 @@ export const make = (request: Request, url: URL | undefined, secrets: ReadonlyAr
       })
     }
     return new ModelError({
-      reason: "Unreachable",
+      reason: Failure.neverConnected(cause) ? "NotConnected" : "Unreachable",
       detail: said(`No answer from ${host}`, Failure.connectionWords(cause))
     })
   }
@@ -51,13 +55,14 @@ export const make = (request: Request, url: URL | undefined, secrets: ReadonlyAr
           ? "no API key was sent. "
           : ""
     return new ModelError({
-      reason: Failure.reasonOf(status),
+      reason: Diagnosis.reasonOf({ status, body: rejection.body, model: request.model }),
       detail: said(
         `HTTP ${status} from ${host}${status === 404 ? ` for ${path}` : ""}`,
         hint + (status < 400 ? "" : Failure.words(rejection.body))
       ),
       status,
-      ...waiting(rejection.header, now)
+      usage: Prices.read(Predicate.isRecord(rejection.body) ? rejection.body.usage : undefined, price).usage,
+      ...told(rejection.header, now)
     })
   }
 
@@ -67,16 +72,18 @@ export const make = (request: Request, url: URL | undefined, secrets: ReadonlyAr
           reason: "BadAnswer",
           detail: line(`HTTP 200 from ${host} with ${Failure.words(problem.detail)}`),
           status: 200,
-          ...waiting(header, now)
+          usage: problem.usage,
+          ...told(header, now)
         })
       : new ModelError({
-          reason: problem.code === 429 ? "RateLimited" : "Overloaded",
+          reason: Diagnosis.reasonOf({ status: problem.code, body: problem.error, model: request.model }),
           detail: said(
             `HTTP 200 from ${host} with an error${problem.code === 0 ? "" : ` ${problem.code}`}`,
             Failure.words(problem.error)
           ),
           status: 200,
-          ...waiting(header, now)
+          usage: problem.usage,
+          ...told(header, now)
         })
 
   const tooLate = () =>
@@ -112,6 +119,13 @@ export const make = (request: Request, url: URL | undefined, secrets: ReadonlyAr
   }
 }
 
-/** The wait that the endpoint asks for, as a field of the error. */
-const waiting = (header: Header, now: number): { readonly retryAfter?: Duration.Duration } =>
-  Option.match(Failure.retryAfter(header, now), { onNone: () => ({}), onSome: (retryAfter) => ({ retryAfter }) })
+interface Told {
+  readonly limits: ReadonlyArray<RateLimit>
+  readonly retryAfter?: Duration.Duration
+}
+
+/** What the headers say of when to come back, as fields of the error. */
+const told = (header: Header, now: number): Told => ({
+  limits: RateLimits.read(header, now),
+  ...Option.match(Failure.retryAfter(header, now), { onNone: () => ({}), onSome: (retryAfter) => ({ retryAfter }) })
+})

@@ -1,6 +1,5 @@
 /** What went wrong with a call, in words for people: short, on one line, and without the key. Pure. */
 import { Duration, Option, Predicate } from "effect"
-import type { ModelError } from "./Model.ts"
 
 /** The characters of an endpoint's own words that a message keeps. */
 const longest = 300
@@ -8,28 +7,6 @@ const longest = 300
 const lookedAt = 4000
 /** A piece of a key this long is never shown. */
 const keyPiece = 8
-
-/** The kind of failure that an HTTP status means. */
-export const reasonOf = (status: number): ModelError["reason"] => {
-  if (status === 429) {
-    return "RateLimited"
-  }
-  if (status === 408 || status === 409 || status >= 500) {
-    return "Overloaded"
-  }
-  switch (status) {
-    case 401:
-      return "Unauthorized"
-    case 402:
-      return "NoCredit"
-    case 403:
-      return "Forbidden"
-    case 404:
-      return "ModelMissing"
-    default:
-      return "BadRequest"
-  }
-}
 
 /** The endpoint's own words in an error body of any of the usual shapes; empty when there are none. */
 export const words = (body: unknown): string => wordsAt(body, 0)
@@ -130,6 +107,9 @@ const causes: ReadonlyMap<string, string> = new Map([
   ["ENETUNREACH", "no route to the network"],
   ["ETIMEDOUT", "connecting took too long"],
   ["UND_ERR_CONNECT_TIMEOUT", "connecting took too long"],
+  ["CERT_HAS_EXPIRED", "its certificate has expired"],
+  ["DEPTH_ZERO_SELF_SIGNED_CERT", "its certificate is self-signed"],
+  ["SELF_SIGNED_CERT_IN_CHAIN", "its certificate is self-signed"],
   ["UND_ERR_SOCKET", "the connection was closed"],
   ["UND_ERR_RES_CONTENT_LENGTH_MISMATCH", "the connection was closed"]
 ])
@@ -137,6 +117,22 @@ const causes: ReadonlyMap<string, string> = new Map([
 /** The machine's code of a failed connection, such as ECONNREFUSED; empty for none. */
 export const codeOf = (cause: unknown): string =>
   Predicate.isRecord(cause) && Predicate.isString(cause.code) ? cause.code : ""
+
+/** Codes of connections that could not be made. */
+const unmade =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_[A-Z]+|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|EPROTO|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_TLS|ERR_SSL_[A-Z0-9_]+|ERR_TLS_[A-Z0-9_]+|[A-Z_]*(?:CERT|CRL)[A-Z_]*|UNABLE_TO_[A-Z_]+|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED)$/
+
+/** Endings before there was a connection that have no code of their own: inside TLS, and at a proxy. */
+const unmadeWords = /^(?:Client network socket disconnected before secure TLS|Proxy response )/
+
+/** Whether no connection could be made, rather than that one broke: nothing was asked of the endpoint then. */
+export const neverConnected = (cause: unknown): boolean => {
+  const code = codeOf(cause)
+  // The same codes come from a connection that dies at work; but for that of TLS, which cannot begin.
+  const call = Predicate.isRecord(cause) ? cause.syscall : undefined
+  if ((call === "read" || call === "write") && code !== "EPROTO") return false
+  return unmade.test(code) || (Predicate.isError(cause) && unmadeWords.test(cause.message))
+}
 
 /** Why there was no connection, or why it broke, in a few words. */
 export const connectionWords = (cause: unknown): string => {

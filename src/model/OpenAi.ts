@@ -1,8 +1,10 @@
 /** The model behind an OpenAI-compatible chat-completions endpoint. */
-import { Duration, Effect, Either, Layer, Predicate, Redacted } from "effect"
+import { Clock, Duration, Effect, Either, Layer, Predicate, Redacted } from "effect"
 import type { OpenAI } from "openai"
 import * as EndpointErrors from "./EndpointErrors.ts"
 import { type Answer, type Ask, Model, type ModelError, type Request } from "./Model.ts"
+import * as Prices from "./Prices.ts"
+import * as RateLimits from "./RateLimits.ts"
 import * as RequestBody from "./RequestBody.ts"
 import * as Transport from "./Transport.ts"
 import * as Wire from "./Wire.ts"
@@ -40,6 +42,7 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
     return { complete: () => Effect.fail(failures.address) }
   }
   const encode = RequestBody.textEncoder(request)
+  const price = Prices.priceOf(request)
   const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     Either.match(
       bounded(() => encode(ask)),
@@ -51,12 +54,12 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
               onFailure: (rejection) => Effect.flatMap(failures.rejected(rejection), Effect.fail),
               onSuccess: ({ text, header }) =>
                 Either.match(
-                  bounded(() => Wire.decodeText(ask, text)),
+                  bounded(() => Wire.decodeText(ask, text, price)),
                   {
                     onLeft: () => Effect.fail(failures.tooDeep),
                     onRight: Either.match({
                       onLeft: (problem) => Effect.flatMap(failures.noAnswer(problem, header), Effect.fail),
-                      onRight: Effect.succeed
+                      onRight: (answer) => limited(answer, header)
                     })
                   }
                 )
@@ -66,6 +69,13 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
     )
   return { complete }
 })
+
+/** The answer with what its headers say is left of the endpoint's limits. */
+const limited = (answer: Answer, header: EndpointErrors.Header): Effect.Effect<Answer> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const limits = RateLimits.read(header, now)
+    return limits.length === 0 ? answer : { ...answer, limits }
+  })
 
 /** Answers that are nested thousands of levels deep overflow whatever walks through them. */
 const bounded = <A>(walk: () => A): Either.Either<A, unknown> => Either.try(walk)

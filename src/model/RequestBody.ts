@@ -1,37 +1,60 @@
 /** The body of a chat-completions request: an ask as the JSON that goes to an endpoint. Pure. */
 import type { Ask, Message, Request } from "./Model.ts"
+import * as PromptCache from "./PromptCache.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
 /** Makes the request body of each ask of a run. */
 export const encoder = (request: Request): ((ask: Ask) => Json) => {
-  const rest = {
+  const { head, tools, messages } = parts(request)
+  return (ask) => ({
+    ...head,
+    ...(ask.tools.length === 0 ? {} : { tools: tools(ask.tools) }),
+    messages: messages(ask.messages)
+  })
+}
+
+/**
+ * Makes the text of each ask's body. The tools of a run are few sets and long, so each set is written once. The messages come last:
+ * what a session asks begins with what it asked before.
+ */
+export const textEncoder = (request: Request): ((ask: Ask) => string) => {
+  const { head, tools, messages } = parts(request)
+  const bare = opening(head)
+  const written = new WeakMap<Ask["tools"], string>()
+  const withTools = (given: Ask["tools"]): string => {
+    const text = written.get(given) ?? opening({ ...head, tools: tools(given) })
+    written.set(given, text)
+    return text
+  }
+  return (ask) => `${ask.tools.length === 0 ? bare : withTools(ask.tools)}${JSON.stringify(messages(ask.messages))}}`
+}
+
+/** The text of the body's first fields, up to where the messages stand. */
+const opening = (fields: Json): string => `${JSON.stringify(fields).slice(0, -1)},"messages":`
+
+const parts = (request: Request) => {
+  const openRouter = isOpenRouter(request.baseUrl)
+  const kept = PromptCache.applies(request, openRouter)
+  const head: Json = {
+    model: request.model,
     ...(request.maxTokens === undefined ? {} : { max_tokens: request.maxTokens }),
     ...(request.provider === undefined ? {} : { provider: request.provider }),
     ...(request.reasoning === undefined ? {} : { reasoning: request.reasoning }),
     // Other endpoints may refuse a field they do not know.
-    ...(isOpenRouter(request.baseUrl) ? { usage: { include: true } } : {})
+    ...(openRouter ? { usage: { include: true } } : {})
   }
-  return (ask) => ({
-    model: request.model,
-    messages: ask.messages.map(encodeMessage),
-    ...(ask.tools.length === 0 ? {} : { tools: ask.tools }),
-    ...rest
-  })
-}
-
-/** Makes the text of each ask's body; the tools of a run are few sets and long, so each set is written once. */
-export const textEncoder = (request: Request): ((ask: Ask) => string) => {
-  const encode = encoder(request)
-  const written = new WeakMap<Ask["tools"], string>()
-  const toolsText = (tools: Ask["tools"]): string => {
-    const text = written.get(tools) ?? JSON.stringify(tools)
-    written.set(tools, text)
-    return text
-  }
-  return (ask) => {
-    const body = JSON.stringify(encode({ ...ask, tools: [] }))
-    return ask.tools.length === 0 ? body : `${body.slice(0, -1)},"tools":${toolsText(ask.tools)}}`
+  const plain = (text: string): unknown => text
+  return {
+    head,
+    tools: (tools: Ask["tools"]): Ask["tools"] | ReadonlyArray<Json> => (kept ? PromptCache.tools(tools) : tools),
+    messages: (messages: Ask["messages"]): ReadonlyArray<Json> => {
+      if (!kept) return messages.map((message) => encodeMessage(message, plain))
+      const marked = PromptCache.places(messages)
+      return messages.map((message, place) =>
+        encodeMessage(message, (text) => PromptCache.content(text, marked.has(place)))
+      )
+    }
   }
 }
 
@@ -40,13 +63,13 @@ const isOpenRouter = (baseUrl: string): boolean => {
   return host === "openrouter.ai" || host.endsWith(".openrouter.ai")
 }
 
-const encodeMessage = (message: Message): Json => {
+const encodeMessage = (message: Message, content: (text: string) => unknown): Json => {
   switch (message.role) {
     case "answer":
       return message.answer.echo
     case "tool":
-      return { role: "tool", tool_call_id: message.callId, content: message.content.toWellFormed() }
+      return { role: "tool", tool_call_id: message.callId, content: content(message.content.toWellFormed()) }
     default:
-      return { role: message.role, content: message.content.toWellFormed() }
+      return { role: message.role, content: content(message.content.toWellFormed()) }
   }
 }

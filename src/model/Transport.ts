@@ -2,6 +2,7 @@
 import { promisify } from "node:util"
 import * as Zlib from "node:zlib"
 import { Effect, type Scope } from "effect"
+import * as RateLimits from "./RateLimits.ts"
 import type * as Undici from "./Undici.ts"
 
 /** Bytes of one answer at most. */
@@ -147,7 +148,7 @@ const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<
   return (body, signal, limit) =>
     exchange(body, signal, limit).then(({ status, headers: given, bytes }) => {
       const encoding = given["content-encoding"]
-      const header = status === 200 && !asksToWait(given) ? {} : kept(given)
+      const header = status === 200 && !saysWhen(given) ? {} : kept(given)
       return encoding === undefined
         ? reply(status, header, textOf(bytes))
         : inflate(String(encoding), bytes).then(
@@ -160,13 +161,15 @@ const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<
 /** UTF-8 without the mark that some servers put in front. */
 const textOf = (bytes: Buffer): string => bytes.toString("utf8", bytes[0] === 0xef && bytes[1] === 0xbb ? 3 : 0)
 
-/** Some servers say so with HTTP 200 and an error in the body; building no list for all others keeps a success cheap. */
-const asksToWait = (headers: Headers): boolean =>
-  headers["retry-after"] !== undefined || headers["retry-after-ms"] !== undefined
+/** Some servers say when to come back with HTTP 200 too; building no list for all others keeps a success cheap. */
+const saysWhen = (headers: Headers): boolean =>
+  headers["retry-after"] !== undefined || headers["retry-after-ms"] !== undefined || RateLimits.present(headers)
+
+const keptNames = ["retry-after", "retry-after-ms", "location", ...RateLimits.names]
 
 const kept = (headers: Headers): Record<string, string> =>
   Object.fromEntries(
-    ["retry-after", "retry-after-ms", "location"].flatMap((name) => {
+    keptNames.flatMap((name) => {
       const value = headers[name]
       return value === undefined ? [] : [[name, String(value)]]
     })

@@ -1,14 +1,19 @@
 /** The chat-completions JSON of the endpoints, decoded into answers at this one door. */
 import { Either, Predicate, Schema } from "effect"
-import type { Answer, Ask, FinishReason, ToolCall, Usage } from "./Model.ts"
+import { type Answer, type Ask, type FinishReason, noUsage, type Price, type ToolCall, type Usage } from "./Model.ts"
+import * as Prices from "./Prices.ts"
 import * as Reasoning from "./Reasoning.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A body that is no answer: `Failed` is the endpoint's own error inside HTTP 200, `Malformed` no chat completion at all. */
-export type Problem =
+/**
+ * A body that is no answer, and what was spent on it: `Failed` is the endpoint's own error inside HTTP 200, its code 0 for none,
+ * `Malformed` no chat completion at all.
+ */
+export type Problem = { readonly usage: Usage } & (
   | { readonly _tag: "Failed"; readonly code: number; readonly error: unknown }
   | { readonly _tag: "Malformed"; readonly detail: string }
+)
 
 /** A JSON object taken as it is, unknown fields included, without a copy. */
 const JsonObject = Schema.declare((value: unknown): value is Json => Predicate.isRecord(value), {
@@ -30,47 +35,63 @@ const Choice = Schema.Struct({
 const decodeBody = Schema.decodeUnknownEither(Body)
 const decodeChoice = Schema.decodeUnknownEither(Choice)
 
-/** Decodes the text of a response body. */
-export const decodeText = (ask: Ask, text: string): Either.Either<Answer, Problem> =>
+/** Decodes the text of a response body. `price` is what the model costs where the body does not say. */
+export const decodeText = (ask: Ask, text: string, price?: Price): Either.Either<Answer, Problem> =>
   Either.flatMap(
     Either.try({
       try: (): unknown => JSON.parse(text),
       catch: () => malformed(text.trim() === "" ? "an empty body" : `a body that is no JSON: ${text.slice(0, 2000)}`)
     }),
-    (body) => decode(ask, body)
+    (body) => decode(ask, body, price)
   )
 
 /** Decodes a response body. `ask` is what it answers: made-up call ids come from its turn and differ from all earlier ones. */
-export const decode = (ask: Ask, body: unknown): Either.Either<Answer, Problem> => {
+export const decode = (ask: Ask, body: unknown, price?: Price): Either.Either<Answer, Problem> => {
   const top = decodeBody(body)
   if (Either.isLeft(top)) {
     return Either.left(malformed("a body that is no chat completion"))
   }
+  const spent = Prices.read(top.right.usage, price)
   if (isGiven(top.right.error)) {
-    return Either.left(failed(top.right.error))
+    return Either.left(failed(top.right.error, spent))
   }
   const first = top.right.choices?.[0]
   if (first === undefined) {
-    return Either.left(malformed("a body without choices"))
+    return Either.left(malformed("a body without choices", spent))
   }
   const choice = decodeChoice(first)
   // An error may stand in the place of the message.
   if (isGiven(first.error) || first.finish_reason === "error") {
-    return Either.left(failed(first.error ?? "the answer broke off with finish_reason error"))
+    return Either.left(failed(first.error ?? "the answer broke off with finish_reason error", spent))
   }
   if (Either.isLeft(choice)) {
-    return Either.left(malformed("a choice without a message"))
+    return Either.left(malformed("a choice without a message", spent))
   }
-  return Either.right(toAnswer(ask, choice.right.message, choice.right.finish_reason, top.right.usage))
+  return Either.right(toAnswer(ask, choice.right.message, choice.right.finish_reason, spent))
 }
 
-const malformed = (detail: string): Problem => ({ _tag: "Malformed", detail })
+const malformed = (detail: string, spent?: Prices.Spent): Problem => ({
+  _tag: "Malformed",
+  detail,
+  usage: spent?.usage ?? noUsage
+})
 
-const failed = (error: unknown): Problem => ({ _tag: "Failed", code: count(field(error, "code")), error })
+const failed = (error: unknown, { usage }: Prices.Spent): Problem => ({
+  _tag: "Failed",
+  code: codeOf(field(error, "code")),
+  error,
+  usage
+})
+
+/** A status of HTTP, as a number or as its digits; other numbers are a server's own. */
+const codeOf = (code: unknown): number => {
+  const digits = Predicate.isNumber(code) || Predicate.isString(code) ? String(code) : ""
+  return /^[45]\d\d$/.test(digits) ? Number(digits) : 0
+}
 
 const isGiven = (error: unknown): boolean => error !== undefined && error !== null && error !== "" && error !== false
 
-const toAnswer = (ask: Ask, message: Json, finish: unknown, usage: unknown): Answer => {
+const toAnswer = (ask: Ask, message: Json, finish: unknown, spent: Prices.Spent): Answer => {
   const calls = toCalls(ask, callsGiven(message))
   const parts = contentParts(message.content)
   const finishReason = toFinishReason(finish, calls.length > 0)
@@ -88,8 +109,7 @@ const toAnswer = (ask: Ask, message: Json, finish: unknown, usage: unknown): Ans
     reasoning,
     toolCalls: calls.map((call) => call.call),
     finishReason,
-    usage: toUsage(usage),
-    priced: field(usage, "cost") !== undefined,
+    ...spent,
     echo: toEcho(
       message,
       calls.map((call) => call.raw)
@@ -181,19 +201,6 @@ const toFinishReason = (given: unknown, hasCalls: boolean): FinishReason => {
   return hasCalls ? "tool_calls" : "stop"
 }
 
-const toUsage = (usage: unknown): Usage => {
-  const prompt = count(field(usage, "prompt_tokens"))
-  const completion = count(field(usage, "completion_tokens"))
-  return {
-    prompt,
-    completion,
-    reasoning: count(field(field(usage, "completion_tokens_details"), "reasoning_tokens")),
-    cached: count(field(field(usage, "prompt_tokens_details"), "cached_tokens")),
-    total: count(field(usage, "total_tokens")) || prompt + completion,
-    cost_usd: money(field(usage, "cost"))
-  }
-}
-
 /** The message to hand back: content as given, the endpoint's own reasoning fields where it gave them. */
 const toEcho = (message: Json, calls: ReadonlyArray<Json>): Json => {
   const given = (name: string): Json => (isGiven(message[name]) ? { [name]: message[name] } : {})
@@ -212,9 +219,3 @@ const toEcho = (message: Json, calls: ReadonlyArray<Json>): Json => {
 const field = (value: unknown, name: string): unknown => (Predicate.isRecord(value) ? value[name] : undefined)
 
 const string = (value: unknown): string => (Predicate.isString(value) ? value : "")
-
-/** A whole number of tokens, whatever an endpoint makes of it: sums of millions of them stay exact. */
-const count = (value: unknown): number => Math.min(1e9, Math.round(money(value)))
-
-const money = (value: unknown): number =>
-  typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.min(1e9, value) : 0

@@ -121,7 +121,7 @@ describe("A request", () => {
       proxy.close()
     })
     expect(here.content).toBe("Hi")
-    expect(there.reason).toBe("Unreachable")
+    expect(there.reason).toBe("NotConnected")
     expect(tunnels).toEqual(["CONNECT model.invalid:443 HTTP/1.1"])
   })
 })
@@ -276,7 +276,7 @@ describe("A failure", () => {
     expect([error.reason, error.transient, error.status]).toEqual([reason, true, 200])
     expect(error.message).toContain(text)
   })
-  it("of the connection is Unreachable and can be repeated.", async () => {
+  it("of a connection is Unreachable where it broke, NotConnected where there was none, and can be repeated.", async () => {
     const body = Server.completion({ content: "Hi" })
     for (const reaction of [
       { reset: true as const },
@@ -290,16 +290,17 @@ describe("A failure", () => {
     const gone = await server(() => ({ hang: true }))
     await gone.close()
     const refused = await Effect.runPromise(Effect.flip(complete(gone.url)))
+    expect([refused.reason, refused.transient]).toEqual(["NotConnected", true])
     expect(refused.message).toMatch(/^No answer from 127\.0\.0\.1:\d+: connection refused$/)
     const nowhere = await Effect.runPromise(Effect.flip(complete("http://nowhere.invalid/v1")))
     expect([nowhere.reason, nowhere.message.startsWith("No answer from nowhere.invalid: ")]).toEqual([
-      "Unreachable",
+      "NotConnected",
       true
     ])
     const plain = await Effect.runPromise(
       Effect.flip(complete((await server(() => Server.answer({}))).url.replace("http:", "https:")))
     )
-    expect(plain.reason).toBe("Unreachable")
+    expect(plain.reason).toBe("NotConnected")
   })
   it("of the address or the key is said in one line.", async () => {
     const address = await Effect.runPromise(Effect.flip(complete("nonsense")))
