@@ -127,7 +127,7 @@ const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
       logChars: config.log_prefix_chars
     },
     transcript
-  )
+  ).pipe(Effect.catchTag("ModelError", (error) => Effect.succeed(Ending.Broke({ error }))))
   const ended: Ended = { ending, system }
   return ended
 })
