@@ -51,7 +51,7 @@ export const make = (request: Request, url: URL | undefined, secrets: ReadonlyAr
           ? "no API key was sent. "
           : ""
     return new ModelError({
-      reason: Failure.reasonOf(status),
+      reason: status === 400 && Failure.isContextTooLong(rejection.body) ? "ContextTooLong" : Failure.reasonOf(status),
       detail: said(
         `HTTP ${status} from ${host}${status === 404 ? ` for ${path}` : ""}`,
         hint + (status < 400 ? "" : Failure.words(rejection.body))

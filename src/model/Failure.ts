@@ -31,6 +31,10 @@ export const reasonOf = (status: number): ModelError["reason"] => {
   }
 }
 
+/** Whether an error body says that the conversation is longer than the model takes. */
+export const isContextTooLong = (body: unknown): boolean =>
+  Predicate.isRecord(body) && Predicate.isRecord(body.error) && body.error.code === "context_length_exceeded"
+
 /** The endpoint's own words in an error body of any of the usual shapes; empty when there are none. */
 export const words = (body: unknown): string => wordsAt(body, 0)
 
