@@ -80,7 +80,7 @@ const listWithin = (list: ReadonlyArray<unknown>, budget: number): ReadonlyArray
 
 /** Head and tail of a text that costs more than `budget` bytes inside a JSON string. */
 const cut = (text: string, budget: number): string => {
-  if (Text.cost(text) <= budget) return text
+  if (Text.head(text, budget).length === text.length) return text
   // Both line ends are escapes of two bytes.
   const half = (budget - Buffer.byteLength(leftOut(text.length, "characters")) - 4) / 2
   const start = Text.head(text, half)
