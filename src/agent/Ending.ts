@@ -6,7 +6,7 @@ import * as Sandbox from "../sandbox/Sandbox.ts"
 /** The model answered with nothing, again and again. */
 export class EmptyAnswer extends Schema.TaggedError<EmptyAnswer>()("EmptyAnswer", { tries: Schema.Number }) {
   override get message(): string {
-    return `the model's answer was empty ${this.tries} times in a row`
+    return `the model's answer was empty${this.tries === 1 ? "" : ` ${this.tries} times in a row`}`
   }
   get transient(): boolean {
     return true

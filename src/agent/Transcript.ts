@@ -1,6 +1,7 @@
 /** What happened in one session so far: answers and tool results in order, with what they cost. */
 import { type Answer, addUsage, noUsage, type ToolCall, type Usage } from "../model/Model.ts"
 import type { Invoked } from "../tools/Invoke.ts"
+import * as Shorten from "./Shorten.ts"
 
 export type Event =
   | { readonly _tag: "Answered"; readonly answer: Answer }
@@ -32,5 +33,21 @@ export class Transcript {
 
   called(call: ToolCall, result: Invoked): void {
     this.events.push({ _tag: "Called", call, result })
+  }
+
+  /** Makes tool results shorter where they are long, those that the model has not acted on only where they are huge; tells how many. */
+  shorten(): number {
+    const lastAnswer = this.events.findLastIndex(({ _tag }) => _tag === "Answered")
+    let count = 0
+    for (const [at, event] of this.events.entries()) {
+      if (event._tag === "Answered") continue
+      const { call, result } = event
+      const text = at < lastAnswer ? Shorten.older(result.text) : Shorten.newest(result.text)
+      if (text === result.text) continue
+      this.events[at] = { _tag: "Called", call, result: { ...result, text } }
+      count++
+    }
+    this.shortened += count
+    return count
   }
 }

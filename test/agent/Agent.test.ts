@@ -1,85 +1,13 @@
 /** A session goes on until the model is done, and ends as what it came to: finished, out of turns, cut or broken. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer, Ref, Schema } from "effect"
-import * as Agent from "../../src/agent/Agent.ts"
+import { Effect, Exit, Layer } from "effect"
 import { lastTurn } from "../../src/agent/SystemPrompt.ts"
-import { Transcript } from "../../src/agent/Transcript.ts"
-import { type Ask, Model, ModelError } from "../../src/model/Model.ts"
-import * as Scripted from "../../src/model/Scripted.ts"
-import { SandboxError } from "../../src/sandbox/Sandbox.ts"
-import * as Arguments from "../../src/tools/Arguments.ts"
-import * as Todo from "../../src/tools/Todo.ts"
-import * as Tool from "../../src/tools/Tool.ts"
-import * as Boxes from "../support/Boxes.ts"
+import { Model, ModelError, noUsage, type Usage } from "../../src/model/Model.ts"
+import { bad, calls, contents, converse, empty, type Line, text, told, word } from "./session.ts"
 
-const say = Tool.make({
-  name: "say",
-  description: "Says a word.",
-  parameters: Schema.Struct({ word: Arguments.text("The word") }),
-  run: ({ word }) =>
-    word === "lost"
-      ? Effect.fail(new SandboxError({ reason: "Lost", detail: "the sandbox is gone" }))
-      : word === "bad"
-        ? Effect.fail(new Tool.ToolFailure({ error: "a bad word" }))
-        : Effect.succeed({ said: word })
-})
-
-type Line = Scripted.Script["default"][number]
-type Call = NonNullable<Line["tool_calls"]>[number]
-
-const word = (text: string): Call => ({ name: "say", arguments: { word: text } })
-const calls = (...tool_calls: ReadonlyArray<Call>): Line => ({ reasoning: "Hm.", tool_calls })
-const bad = calls({ name: "say", arguments: { wrod: "x" } })
-const text = (content: string): Line => ({ content })
-const empty: Line = { reasoning: "I say nothing.", content: " \n" }
-
-interface Options {
-  readonly maxTurns?: number
-  readonly tools?: ReadonlyArray<Tool.Tool>
-}
-
-/** Runs a session on a script; gives how it ended, what happened in it and what the model was asked. */
-const converse = (script: ReadonlyArray<Line>, { maxTurns = 10, tools = [say] }: Options = {}) =>
-  Effect.gen(function* () {
-    const asked = yield* Ref.make<ReadonlyArray<Ask>>([])
-    const transcript = new Transcript()
-    const overheard = Layer.effect(
-      Model,
-      Effect.map(Model, ({ complete }) => ({
-        complete: (ask: Ask) =>
-          Effect.zipRight(
-            Ref.update(asked, (all) => [...all, ask]),
-            complete(ask)
-          )
-      }))
-    ).pipe(Layer.provide(Scripted.fromScript({ prompts: {}, default: script })))
-    const ending = yield* Agent.run(
-      {
-        prompt: "Talk.",
-        sample: 0,
-        place: 0,
-        occurrence: 0,
-        opening: [
-          { role: "system", content: "System." },
-          { role: "user", content: "Talk." }
-        ],
-        tools,
-        definitions: tools.map(({ definition }) => definition),
-        maxTurns,
-        maxCost: null,
-        maxTokens: null,
-        logChars: 100
-      },
-      transcript
-    ).pipe(Effect.provide(Layer.mergeAll(overheard, Boxes.sandbox, Todo.layer)))
-    return { ending, transcript, asks: yield* Ref.get(asked) }
-  })
-
-const told = (transcript: Transcript) =>
-  transcript.events.map((event) => (event._tag === "Answered" ? event.answer.content : event.result.text))
-
-const contents = (ask: Ask | undefined) =>
-  (ask?.messages ?? []).map((message) => (message.role === "answer" ? message.answer.content : message.content))
+/** A model that fails every call. */
+const failing = (reason: ModelError["reason"], usage: Usage) =>
+  Layer.succeed(Model, { complete: () => Effect.fail(new ModelError({ reason, detail: "no", usage })) })
 
 describe("A session", () => {
   it.effect("ends with the first answer that calls no tool.", () =>
@@ -141,7 +69,7 @@ describe("A session with invalid calls", () => {
       expect(ending).toEqual({ _tag: "Cut", why: "InvalidCalls" })
       const results = told(transcript)
       expect(results[1]).toMatch(/bad arguments for say: .*word/)
-      expect(results[3]).toMatch(/there is no tool .*shout.*the tools on offer are say/)
+      expect(results[3]).toMatch(/there is no tool .*shout.*the tools on offer are say, recite/)
       expect(results[5]).toMatch(/bad arguments for say: /)
       expect(transcript.apiCalls).toBe(3)
     })
@@ -219,6 +147,22 @@ describe("A session that cannot go on", () => {
         true,
         false
       ])
+    })
+  )
+  it.effect("breaks with an error of its own prompt, and counts what the call spent.", () =>
+    Effect.gen(function* () {
+      const usage = { prompt: 7, completion: 0, reasoning: 0, cached: 0, total: 7, cost_usd: 0.25 }
+      const { ending, transcript } = yield* converse([], { between: failing("ContentRefused", usage) })
+      expect(ending._tag === "Broke" && "reason" in ending.error && ending.error.reason).toBe("ContentRefused")
+      expect([transcript.usage, transcript.apiCalls]).toEqual([usage, 0])
+    })
+  )
+  it.effect("fails with an error that no call of the run can get past.", () =>
+    Effect.gen(function* () {
+      for (const reason of ["Unauthorized", "NoCredit", "ModelMissing"] as const) {
+        const exit = yield* Effect.exit(converse([], { between: failing(reason, noUsage) }))
+        expect(exit).toEqual(Exit.fail(new ModelError({ reason, detail: "no" })))
+      }
     })
   )
   it.effect("breaks with the sandbox's error.", () =>

@@ -1,0 +1,64 @@
+/** What a session may still spend of the budget of its prompt, as far as the next call can be told from the last. */
+import type { Answer, Usage } from "../model/Model.ts"
+
+/** US dollars, and tokens, that a session may use; null for no limit. */
+export interface Limits {
+  readonly maxCost: number | null
+  readonly maxTokens: number | null
+}
+
+/** Sums of money that differ by less are equal. */
+const tolerance = 1e-9
+/** Characters of a tool result that make a token. */
+const charactersPerToken = 4
+
+interface Spending {
+  readonly tokens: number
+  readonly cost: number
+}
+
+/** Grows with its session. The first call always fits. */
+export class Allowance {
+  private last: Usage | undefined
+  private completion = 0
+  /** Tokens that the conversation has grown by since the last call. */
+  private answered = 0
+  private results = 0
+
+  constructor(private readonly limits: Limits) {}
+
+  /** A call brought this answer, which is `kept` in the conversation or not. */
+  received({ usage }: Pick<Answer, "usage">, kept: boolean): void {
+    this.last = usage
+    this.completion = Math.max(this.completion, usage.completion)
+    this.answered = kept ? usage.completion : 0
+    this.results = 0
+  }
+
+  /** A tool gave a result that the next call sends. */
+  called(text: string): void {
+    this.results += text.length / charactersPerToken
+  }
+
+  /** Calls that still fit after what was spent: none, one, or more than one. */
+  left(spent: Pick<Usage, "total" | "cost_usd">): "none" | "one" | "more" {
+    if (this.last === undefined || (this.limits.maxCost === null && this.limits.maxTokens === null)) return "more"
+    const prompt = this.last.prompt + this.answered + this.results
+    const next = this.estimate(this.last, prompt)
+    const now = { tokens: spent.total + next.tokens, cost: spent.cost_usd + next.cost }
+    if (!this.fits(now)) return "none"
+    // The results of the call after it are taken to be as long as those at hand.
+    const after = this.estimate(this.last, prompt + this.completion + this.results)
+    return this.fits({ tokens: now.tokens + after.tokens, cost: now.cost + after.cost }) ? "more" : "one"
+  }
+
+  private estimate(last: Usage, prompt: number): Spending {
+    const tokens = Math.max(last.total, prompt + this.completion)
+    return { tokens, cost: Math.max(last.cost_usd, last.total === 0 ? 0 : (tokens * last.cost_usd) / last.total) }
+  }
+
+  private fits({ tokens, cost }: Spending): boolean {
+    const { maxCost, maxTokens } = this.limits
+    return (maxTokens === null || tokens <= maxTokens) && (maxCost === null || cost <= maxCost + tolerance)
+  }
+}
