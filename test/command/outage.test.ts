@@ -45,7 +45,7 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
     })
   }
 
-  it("ends the run after --max_wait with what there is; a resume completes it", { timeout: 120_000 }, async ({
+  it("ends the run after --max_wait with what there is; a resume completes it", { timeout: 80_000 }, async ({
     onTestFinished
   }) => {
     const prompts = named(60)
