@@ -1,20 +1,12 @@
-/** What a run costs, to the nano-dollar of the server's own books, and what it may cost. */
+/** What a run may cost, and that it is counted to the nano-dollar of the server's own books. */
 import { describe, expect, it } from "vitest"
-import { until, type Workplace } from "../support/Command.ts"
-import { type Ledger, nanoOf } from "../support/FireRecord.ts"
-import { cheap, expectSaved, named, prepare, saying } from "../support/FireRun.ts"
+import { until } from "../support/Command.ts"
+import { defaults } from "../support/FireConduct.ts"
+import { nanoOf } from "../support/FireRecord.ts"
+import { cheap, expectAgreed, expectSaved, named, prepare, saying } from "../support/FireRun.ts"
 import { serve } from "../support/FireServer.ts"
 
-/** What every call costs here: no binary fraction, and none of the cents either. */
-const nano = 12_345_670
-
-/** Expects the run's figures to be those of the server's books. */
-const expectAgreed = (place: Workplace, ledger: Ledger): void => {
-  const statistics = place.json("statistics.json")
-  expect(nanoOf(statistics.cost_usd ?? 0)).toBe(ledger.nano)
-  expect(statistics.tokens).toMatchObject({ total: ledger.tokens })
-}
-
+const { nano } = defaults
 const workers = { ...cheap, num_workers: 4 }
 
 describe("--max_cost", () => {
@@ -216,43 +208,5 @@ describe("--max_total_tokens", () => {
     await place.complete(server, { ...workers, resume: true })
     expectSaved(place, prompts)
     expect(place.json("statistics.json").tokens).toMatchObject({ total: server.ledger.tokens })
-  })
-})
-
-describe("What one prompt may use", () => {
-  for (const [what, option] of [
-    ["--max_cost_per_prompt", { max_cost_per_prompt: 0.04 }],
-    ["--max_tokens_per_prompt", { max_tokens_per_prompt: 500 }]
-  ] as const) {
-    it(`ends its session as partial, its row kept: ${what}`, async () => {
-      const prompts = ["long", "short", ...named(4)]
-      const place = prepare(prompts)
-      const server = await serve({ latency: 20, nano, turns: (prompt) => (prompt === "long" ? 8 : 3) })
-      await place.complete(server, { ...workers, ...option })
-      expectSaved(place, prompts)
-      expect(place.rows().map((row) => [row.api_calls, row.completed, row.partial])).toEqual([
-        [3, false, true],
-        ...prompts.slice(1).map(() => [3, true, false])
-      ])
-      expect(server.ledger.of("long")).toBe(3 * nano)
-      expectAgreed(place, server.ledger)
-    })
-  }
-})
-
-describe("The cost of a run", () => {
-  it("is that of its rows, live in the progress line, in statistics and in the summary", {
-    timeout: 60_000
-  }, async () => {
-    const prompts = named(60)
-    const place = prepare(prompts)
-    const server = await serve({ latency: 200, nano, turns: 5 })
-    const run = await place.complete(server, workers)
-    expect(place.rows().map((row) => nanoOf(row.metadata.usage.cost_usd))).toEqual(prompts.map(() => 5 * nano))
-    expectAgreed(place, server.ledger)
-    expect(run.stdout).toContain(`$${(server.ledger.nano / 1e9).toFixed(4)}`)
-    const told = run.stderr.split("\n").flatMap((line) => /^done \d.*\$(\d+\.\d+)/.exec(line)?.[1] ?? [])
-    expect(told.length).toBeGreaterThan(0)
-    expect(told.every((each) => Number(each) > 0 && Number(each) <= server.ledger.nano / 1e9)).toBe(true)
   })
 })

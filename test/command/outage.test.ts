@@ -20,7 +20,7 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
       const server = await serve({ latency: 150 }, onTestFinished)
       const running = place.begin(server, { ...cheap, ...options, num_workers: 8 })
       const heard = hearing(running)
-      await until(() => server.calls.length >= 150)
+      await until(() => server.calls.length >= 150, 40_000)
       await server.stop()
       const before = server.calls.length
       await sleep(10_000)
@@ -45,14 +45,14 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
     })
   }
 
-  it("ends the run after --max_wait with what there is; a resume completes it", { timeout: 60_000 }, async ({
+  it("ends the run after --max_wait with what there is; a resume completes it", { timeout: 80_000 }, async ({
     onTestFinished
   }) => {
     const prompts = named(60)
     const place = prepare(prompts, onTestFinished)
     const server = await serve({ latency: 150 }, onTestFinished)
     const running = place.begin(server, { ...cheap, num_workers: 4, max_wait: 3 })
-    await until(() => place.saved().length >= 10)
+    await until(() => server.ledger.charges.length >= 60, 40_000)
     await server.stop()
     const died = performance.now()
     const run = await running.ended
@@ -70,13 +70,35 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
     expect(server.ledger.charges.length - before).toBe(3 * (60 - saved))
   })
 
-  it("several times for less than --max_wait does not end the run", { timeout: 60_000 }, async ({ onTestFinished }) => {
+  it("is the same as one that answers everybody with HTTP 503 for as long", { timeout: 120_000 }, async ({
+    onTestFinished
+  }) => {
+    const prompts = named(150)
+    const place = prepare(prompts, onTestFinished)
+    const server = await serve({ latency: 150 }, onTestFinished)
+    const running = place.begin(server, { ...cheap, num_workers: 8, timeout: 15 })
+    await until(() => server.calls.length >= 150, 40_000)
+    server.set({ react: () => ({ kind: "fault", fault: "503" }) })
+    const before = server.calls.length
+    await sleep(20_000)
+    // Looked for now and then, not stormed.
+    expect(server.calls.length - before).toBeLessThan(200)
+    server.set({ react: () => undefined })
+    const run = await running.ended
+    expect(run.code, run.stderr.slice(-1000)).toBe(0)
+    expectSaved(place, prompts)
+    expect(place.failures()).toEqual([])
+  })
+
+  it("several times for less than --max_wait does not end the run", { timeout: 120_000 }, async ({
+    onTestFinished
+  }) => {
     const prompts = named(80)
     const place = prepare(prompts, onTestFinished)
     const server = await serve({ latency: 150 }, onTestFinished)
     const running = place.begin(server, { ...cheap, num_workers: 4, max_wait: 8 })
     for (const enough of [20, 100, 160]) {
-      await until(() => server.ledger.charges.length >= enough)
+      await until(() => server.ledger.charges.length >= enough, 40_000)
       await server.stop()
       await sleep(4000)
       await server.start()
@@ -87,11 +109,11 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
     expect(place.failures()).toEqual([])
   })
 
-  it("lets a signal end the wait", { timeout: 60_000 }, async ({ onTestFinished }) => {
+  it("lets a signal end the wait", { timeout: 120_000 }, async ({ onTestFinished }) => {
     const place = prepare(named(60), onTestFinished)
     const server = await serve({ latency: 150 }, onTestFinished)
     const running = place.begin(server, { ...cheap, num_workers: 4 })
-    await until(() => server.ledger.charges.length >= 20)
+    await until(() => server.ledger.charges.length >= 20, 40_000)
     await server.stop()
     await sleep(2000)
     running.kill("SIGINT")

@@ -55,6 +55,7 @@ export const defaults: Conduct = {
   faults,
   tool: "todo",
   reasoning: true,
+  // No binary fraction, and no whole cent either.
   nano: 12_345_670,
   tellsCost: true,
   tokens: { prompt: 100, completion: 50 },

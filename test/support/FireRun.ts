@@ -1,6 +1,7 @@
 /** Runs against a server under fire: data sets of plain prompts, the cheapest tools, and what is expected of how they end. */
 import { expect, onTestFinished } from "vitest"
 import { type Ended, type Options, Workplace } from "./Command.ts"
+import { type Ledger, nanoOf } from "./FireRecord.ts"
 
 /** What every run here is given. */
 export const cheap: Options = { distribution: "todo.json", sandbox: "local", batch_size: 50 }
@@ -47,4 +48,11 @@ export const hearing = (running: {
     heard += String(text)
   })
   return () => heard
+}
+
+/** Expects the run's figures to be those of the server's books. */
+export const expectAgreed = (place: Workplace, ledger: Ledger): void => {
+  const statistics = place.json("statistics.json")
+  expect(nanoOf(statistics.cost_usd ?? 0)).toBe(ledger.nano)
+  expect(statistics.tokens).toMatchObject({ total: ledger.tokens })
 }

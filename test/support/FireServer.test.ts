@@ -92,7 +92,7 @@ it("takes so many calls a window and says on every answer how many are left", as
 it("makes the same faults for the same seed, about as many of each kind, and only good answers cost", async () => {
   const outcomes = async (seed: number) => {
     const server = await serve({ latency: 2, faulty: 0.3, seed })
-    for (let from = 0; from < 1400; from += 20)
+    for (let from = 0; from < 700; from += 20)
       await Promise.all(Array.from({ length: 20 }, (_, at) => ask(server, `p${from + at}`)))
     expect(server.inWork.now).toBe(0)
     expect(server.ledger.charges.length).toBe(ended(server.calls, "answered").length)
@@ -103,8 +103,8 @@ it("makes the same faults for the same seed, about as many of each kind, and onl
   expect(await outcomes(8)).not.toEqual(once)
   for (const fault of faults.filter((each) => each !== "slow")) {
     const count = once.filter((each) => each === fault).length
-    expect(count, fault).toBeGreaterThan(35)
-    expect(count, fault).toBeLessThan(90)
+    expect(count, fault).toBeGreaterThan(12)
+    expect(count, fault).toBeLessThan(50)
   }
 })
 

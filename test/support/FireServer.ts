@@ -6,21 +6,15 @@ import * as Http from "node:http"
 import type { Socket } from "node:net"
 import { onTestFinished } from "vitest"
 import { chance } from "./Chance.ts"
-import { parsed, promptOf, turnOf } from "./FireAsked.ts"
 import { type Conduct, defaults, type Reaction } from "./FireConduct.ts"
 import { type Broken, type Call, type Fault, Ledger, type Outcome } from "./FireRecord.ts"
+import { limitHeaders, parsed, promptOf, type Reply, trickle, turnOf } from "./FireWire.ts"
 import { type Body, completion } from "./ModelServer.ts"
 
 /** A slow call takes so many times the latency. */
 const slowness = 4
 /** Clocks and timers: a call so many milliseconds early came in time. */
 const tolerance = 5
-
-interface Reply {
-  readonly status: number
-  readonly body: object
-  readonly headers?: Readonly<Record<string, string>>
-}
 
 export class FireServer {
   readonly calls: Array<Call> = []
@@ -229,19 +223,12 @@ export class FireServer {
   }
 
   private send(response: Http.ServerResponse, { status, body, headers }: Reply): void {
-    response.writeHead(status, { "content-type": "application/json", ...this.limitHeaders(), ...headers })
+    response.writeHead(status, {
+      "content-type": "application/json",
+      ...limitHeaders(this.conduct.limit, this.window, performance.now()),
+      ...headers
+    })
     response.end(JSON.stringify(body))
-  }
-
-  private limitHeaders(): Readonly<Record<string, string>> {
-    const { limit } = this.conduct
-    if (limit === undefined) return {}
-    const left = Math.max(0, this.window.begun + limit.millis - performance.now())
-    return {
-      "x-ratelimit-limit-requests": String(limit.calls),
-      "x-ratelimit-remaining-requests": String(left === 0 ? limit.calls : limit.calls - this.window.count),
-      "x-ratelimit-reset-requests": left < 1000 ? `${Math.ceil(left)}ms` : `${(left / 1000).toFixed(3)}s`
-    }
   }
 }
 
@@ -257,10 +244,3 @@ export const serve = async (
 }
 
 const keyOf = ({ prompt, turn }: Pick<Call, "prompt" | "turn">): string => `${turn} ${prompt}`
-
-const trickle = (response: Http.ServerResponse, every: number): void => {
-  response.writeHead(200, { "content-type": "application/json", "content-length": "1000000" })
-  response.write("{")
-  const timer = setInterval(() => response.write(" "), every)
-  response.on("close", () => clearInterval(timer))
-}
