@@ -1,5 +1,5 @@
 /** A model around a model that waits while the endpoint is down, all calls together, and goes on by itself when it is back. */
-import { Clock, Context, Duration, Effect, Either, Layer, Option } from "effect"
+import { Clock, Context, Duration, Effect, Either, FiberRef, HashMap, Layer, Option } from "effect"
 import * as Events from "../events/Events.ts"
 import { Endpoint, type EndpointService } from "./Endpoint.ts"
 import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
@@ -45,6 +45,9 @@ interface Outage {
 /** The time of day, UTC. */
 const clock = (millis: number): string => `${new Date(millis).toISOString().slice(11, 19)} UTC`
 
+/** A line of the log that is of no prompt, whichever met it. */
+const told = (text: string) => Effect.locally(Effect.logWarning(text), FiberRef.currentLogAnnotations, HashMap.empty())
+
 /** Errors of which the endpoint itself may be the cause, and not the call. */
 const suspects: ReadonlySet<string> = new Set(["Overloaded", "Unreachable", "NotConnected", "BadAnswer", "TimedOut"])
 const isSuspect = ({ reason }: ModelError): boolean => suspects.has(reason)
@@ -79,7 +82,7 @@ export const waiting = (
       const down = now - since
       downBefore += down
       return Effect.zipRight(
-        Effect.logWarning(`the endpoint answers again after ${Duration.format(Duration.millis(down))}: going on`),
+        told(`the endpoint answers again after ${Duration.format(Duration.millis(down))}: going on`),
         Events.emit({ event: "endpoint_up", down })
       )
     })
@@ -90,7 +93,7 @@ export const waiting = (
     const now = yield* Clock.currentTimeMillis
     const looker = Effect.unsafeMakeSemaphore(1)
     outage = { since: now, nextLook: now + looks.first, pause: looks.first, looker }
-    yield* Effect.logWarning(
+    yield* told(
       `the endpoint is down since ${clock(now)} (${error.message}): waiting for it, at most ${Duration.format(maxWait)} (--max_wait)`
     )
     yield* Events.emit({ event: "endpoint_down", why: error.message })
@@ -177,8 +180,8 @@ export const waiting = (
         Clock.currentTimeMillis,
         (now) => downBefore + (outage === undefined ? 0 : now - outage.since)
       ),
-      told: Effect.flatMap(below.told, (told) =>
-        Effect.sync(() => (outage === undefined ? told : `endpoint down since ${clock(outage.since)}`))
+      told: Effect.flatMap(below.told, (otherwise) =>
+        Effect.sync(() => (outage === undefined ? otherwise : `endpoint down since ${clock(outage.since)}`))
       )
     }
   }

@@ -58,7 +58,7 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
     const run = await running.ended
     expect(performance.now() - died).toBeGreaterThan(2900)
     expect(performance.now() - died).toBeLessThan(10_000)
-    expectHalted(place, run, /max_wait/)
+    expectHalted(place, run, /longer than --max_wait=3/)
     const saved = place.rows().length
     expect(saved).toBeGreaterThanOrEqual(10)
     expect(saved).toBeLessThan(60)
