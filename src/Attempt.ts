@@ -1,5 +1,5 @@
 /** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
-import { Clock, Context, Effect, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Scope } from "effect"
 import * as Agent from "./agent/Agent.ts"
 import { type AttemptError, Ending, kindOf, SessionTimedOut } from "./agent/Ending.ts"
 import * as Preview from "./agent/Preview.ts"
@@ -9,10 +9,11 @@ import { Transcript } from "./agent/Transcript.ts"
 import * as ContentKey from "./dataset/ContentKey.ts"
 import { Dataset } from "./dataset/Dataset.ts"
 import type { Prompt } from "./dataset/Prompt.ts"
+import * as Span from "./events/Span.ts"
 import type { Message } from "./model/Model.ts"
 import { filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
 import { Sampler } from "./sampling/Sampler.ts"
-import { Sandbox, Sandboxes } from "./sandbox/Sandbox.ts"
+import { Sandbox, type SandboxError, Sandboxes, type SandboxService } from "./sandbox/Sandbox.ts"
 import type { Unit } from "./store/Resume.ts"
 import type { Entry } from "./store/Store.ts"
 import * as Todo from "./tools/Todo.ts"
@@ -34,6 +35,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
     sample: unit.sample
   }
   const toolsets = (yield* Sampler).sample(draw)
+  yield* Effect.annotateCurrentSpan("batch_runner.toolsets", toolsets)
   const offer = toolbox.offer(toolsets)
   const transcript = new Transcript()
   const { occurrence } = draw
@@ -56,7 +58,28 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   yield* Effect.logInfo(told(outcome, toolbox.toolNames, config.log_prefix_chars))
   const entry: Entry = { ...draw, place: unit.place, batch: unit.batch, outcome }
   return entry
-})
+}, asSpan)
+
+/** The span of an attempt. */
+function asSpan<E, R>(attempt: Effect.Effect<Entry, E, R>, unit: Unit) {
+  const attributes = {
+    "batch_runner.prompt_index": unit.place,
+    "batch_runner.sample": unit.sample,
+    "batch_runner.batch": unit.batch,
+    "batch_runner.attempt": unit.attempt
+  }
+  const ended = Exit.match({
+    onSuccess: ({ outcome }: Entry) => ({
+      "batch_runner.outcome": outcome._tag.toLowerCase(),
+      ...(outcome._tag === "Failed" && {
+        "batch_runner.kind": outcome.failure.kind,
+        "error.type": outcome.failure.kind
+      })
+    }),
+    onFailure: Span.failure(() => ({ "error.type": "dataset" }), { "batch_runner.outcome": Span.released })
+  })
+  return Span.within("prompt", { root: true, attributes, ended }, attempt)
+}
 
 /** What a row or a failure is made of. */
 interface About {
@@ -94,7 +117,7 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
     cwd: prompt.cwd || config.cwd
   }
   const opened = Effect.scopedWith((scope) =>
-    Effect.flatMap(Scope.extend(sandboxes.open(spec), scope), (sandbox) =>
+    Effect.flatMap(Scope.extend(openSpan(sandboxes.open(spec)), scope), (sandbox) =>
       Effect.flatMap(Todo.make, (todos) =>
         limit.within(
           Effect.provide(
@@ -108,6 +131,19 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
   )
   return yield* Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error)))
 })
+
+const openSpan = <R>(opening: Effect.Effect<SandboxService, SandboxError, R>) =>
+  Span.within(
+    "sandbox.open",
+    {
+      attributes: {},
+      ended: Exit.match({
+        onSuccess: () => ({}),
+        onFailure: Span.failure((error) => ({ "error.type": kindOf(error) }))
+      })
+    },
+    opening
+  )
 
 const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
   const { config, unit, prompt, occurrence, offer, transcript } = setting

@@ -6,6 +6,7 @@ import type { Needs, Tool, ToolDefinition } from "../tools/Tool.ts"
 import { EmptyAnswer, Ending } from "./Ending.ts"
 import * as Preview from "./Preview.ts"
 import { lastTurn } from "./SystemPrompt.ts"
+import * as Told from "./Told.ts"
 import type { Transcript } from "./Transcript.ts"
 
 /** Times an empty answer is asked for again. */
@@ -62,15 +63,17 @@ const converse = Effect.fnUntraced(function* (session: Session, transcript: Tran
 const ask = Effect.fnUntraced(function* (session: Session, transcript: Transcript, last: boolean) {
   const model = yield* Model
   for (let tries = 0; tries <= emptyRetries; tries++) {
-    const answer = yield* model.complete({
+    const turn = transcript.apiCalls
+    const call = model.complete({
       messages: messages(session, transcript, last),
       tools: session.definitions,
       prompt: session.prompt,
-      turn: transcript.apiCalls,
+      turn,
       sample: session.sample,
       place: session.place,
       occurrence: session.occurrence
     })
+    const answer = yield* Told.asking(session, turn, call)
     transcript.received(answer)
     yield* Effect.logDebug(`answer ${transcript.apiCalls}: ${Preview.ofAnswer(answer, session.logChars)}`)
     if (!isEmpty(answer)) return answer
@@ -91,7 +94,7 @@ const callTools = Effect.fnUntraced(function* (session: Session, transcript: Tra
     yield* Effect.logDebug(
       `call ${Preview.ofText(call.name, session.logChars)} ${Preview.ofText(call.arguments, session.logChars)}`
     )
-    const result = yield* Invoke.call(session.tools, call)
+    const result = yield* Told.calling(session, call, Invoke.call(session.tools, call))
     transcript.called(call, result)
     yield* Effect.logDebug(
       `${Preview.ofText(call.name, session.logChars)} ${result.ok ? "gave" : "failed"}: ${Preview.ofText(result.text, session.logChars)}`
