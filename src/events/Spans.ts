@@ -1,5 +1,5 @@
 /** The tracer of a run: spans of prompts, model calls, tool calls and sandboxes, and nothing of all others that the program has. */
-import { randomBytes } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import { type Context, type Exit, Option, Tracer } from "effect"
 import * as Otlp from "./Otlp.ts"
 import { type Attributes, released } from "./Span.ts"
@@ -30,6 +30,9 @@ export const retryEvent = "batch_runner.retry"
 /** Events of one span at most. */
 const mostEvents = 100
 
+/** 32 hexadecimal digits: Node keeps random bytes ready for these alone. */
+const randomId = (): string => randomUUID().replaceAll("-", "")
+
 interface Given {
   readonly name: string
   readonly parent: Option.Option<Tracer.AnySpan>
@@ -42,7 +45,7 @@ interface Given {
 class Told implements Tracer.Span {
   readonly _tag = "Span"
   readonly sampled = true
-  readonly spanId = randomBytes(8).toString("hex")
+  readonly spanId = randomId().slice(16)
   readonly traceId: string
   readonly name: string
   readonly parent: Option.Option<Tracer.AnySpan>
@@ -63,7 +66,7 @@ class Told implements Tracer.Span {
     this.kind = given.kind
     this.status = { _tag: "Started", startTime: given.startTime }
     this.above = above
-    this.traceId = above?.traceId ?? randomBytes(16).toString("hex")
+    this.traceId = above?.traceId ?? randomId()
     this.watcher = watcher
   }
 
