@@ -5,6 +5,7 @@ import { type AttemptError, Ending, kindOf, SessionTimedOut } from "./agent/Endi
 import * as Preview from "./agent/Preview.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
 import { TimeLimit } from "./agent/TimeLimit.ts"
+import * as Told from "./agent/Told.ts"
 import { Transcript } from "./agent/Transcript.ts"
 import * as ContentKey from "./dataset/ContentKey.ts"
 import { Dataset } from "./dataset/Dataset.ts"
@@ -13,7 +14,7 @@ import * as Span from "./events/Span.ts"
 import type { Message } from "./model/Model.ts"
 import { filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
 import { Sampler } from "./sampling/Sampler.ts"
-import { Sandbox, type SandboxError, Sandboxes, type SandboxService } from "./sandbox/Sandbox.ts"
+import { Sandbox, Sandboxes } from "./sandbox/Sandbox.ts"
 import type { Unit } from "./store/Resume.ts"
 import type { Entry } from "./store/Store.ts"
 import * as Todo from "./tools/Todo.ts"
@@ -117,7 +118,7 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
     cwd: prompt.cwd || config.cwd
   }
   const opened = Effect.scopedWith((scope) =>
-    Effect.flatMap(Scope.extend(openSpan(sandboxes.open(spec)), scope), (sandbox) =>
+    Effect.flatMap(Scope.extend(Told.opening(sandboxes.open(spec)), scope), (sandbox) =>
       Effect.flatMap(Todo.make, (todos) =>
         limit.within(
           Effect.provide(
@@ -131,19 +132,6 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
   )
   return yield* Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error)))
 })
-
-const openSpan = <R>(opening: Effect.Effect<SandboxService, SandboxError, R>) =>
-  Span.within(
-    "sandbox.open",
-    {
-      attributes: {},
-      ended: Exit.match({
-        onSuccess: () => ({}),
-        onFailure: Span.failure((error) => ({ "error.type": kindOf(error) }))
-      })
-    },
-    opening
-  )
 
 const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
   const { config, unit, prompt, occurrence, offer, transcript } = setting

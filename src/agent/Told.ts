@@ -1,9 +1,9 @@
-/** What a session tells of its model calls and tool calls as they end: an event and a span of each. */
+/** What a session tells of its sandbox, its model calls and its tool calls as they end: a span of each, and an event of calls. */
 import { Clock, Effect, Exit } from "effect"
 import { type Event, Events } from "../events/Events.ts"
 import * as Span from "../events/Span.ts"
 import type { Answer, ModelError, ToolCall } from "../model/Model.ts"
-import type { SandboxError } from "../sandbox/Sandbox.ts"
+import type { SandboxError, SandboxService } from "../sandbox/Sandbox.ts"
 import type { Invoked } from "../tools/Invoke.ts"
 import type { Needs, Tool } from "../tools/Tool.ts"
 import { kindOf } from "./Ending.ts"
@@ -87,3 +87,19 @@ export const calling = (
     timed(call, ({ ok }, took) => ({ event: "tool", prompt_index: place, sample, tool, ok, took }))
   )
 }
+
+/** The opening of a sandbox, the wait for its turn included. */
+export const opening = <R>(
+  open: Effect.Effect<SandboxService, SandboxError, R>
+): Effect.Effect<SandboxService, SandboxError, R> =>
+  Span.within(
+    "sandbox.open",
+    {
+      attributes: {},
+      ended: Exit.match({
+        onSuccess: () => ({}),
+        onFailure: Span.failure((error) => ({ "error.type": kindOf(error) }))
+      })
+    },
+    open
+  )
