@@ -1,15 +1,17 @@
 /** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
-import { Clock, Context, Effect, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Scope } from "effect"
 import * as Agent from "./agent/Agent.ts"
 import { type AttemptError, Ending, kindOf, SessionTimedOut } from "./agent/Ending.ts"
 import * as Preview from "./agent/Preview.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
 import { TimeLimit } from "./agent/TimeLimit.ts"
+import * as Told from "./agent/Told.ts"
 import { Transcript } from "./agent/Transcript.ts"
 import * as ContentKey from "./dataset/ContentKey.ts"
-import { Dataset } from "./dataset/Dataset.ts"
+import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import type { Prompt } from "./dataset/Prompt.ts"
-import type { Message } from "./model/Model.ts"
+import * as Span from "./events/Span.ts"
+import { kindOf as kindOfReason, type Message, type ModelError } from "./model/Model.ts"
 import { filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
 import { Sampler } from "./sampling/Sampler.ts"
 import { Sandbox, Sandboxes } from "./sandbox/Sandbox.ts"
@@ -37,6 +39,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
     sample: unit.sample
   }
   const toolsets = (yield* Sampler).sample(draw)
+  yield* Effect.annotateCurrentSpan("batch_runner.toolsets", toolsets)
   const offer = toolbox.offer(toolsets)
   const transcript = new Transcript()
   const { occurrence } = draw
@@ -60,7 +63,30 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   yield* Effect.logInfo(told(outcome, toolbox.toolNames, config.log_prefix_chars))
   const entry: Entry = { ...draw, place: unit.place, batch: unit.batch, outcome }
   return entry
-})
+}, asSpan)
+
+/** The span of an attempt. */
+function asSpan<E extends DatasetError | ModelError, R>(attempt: Effect.Effect<Entry | undefined, E, R>, unit: Unit) {
+  const attributes = {
+    "batch_runner.prompt_index": unit.place,
+    "batch_runner.sample": unit.sample,
+    "batch_runner.batch": unit.batch,
+    "batch_runner.attempt": unit.attempt
+  }
+  const ended = Exit.match({
+    onSuccess: (entry: Entry | undefined) => ({
+      "batch_runner.outcome": entry?.outcome._tag.toLowerCase() ?? Span.released,
+      ...(entry?.outcome._tag === "Failed" && {
+        "batch_runner.kind": entry.outcome.failure.kind,
+        "error.type": entry.outcome.failure.kind
+      })
+    }),
+    onFailure: Span.failure(({ _tag }: E) => ({ "error.type": kindOfReason(_tag) }), {
+      "batch_runner.outcome": Span.released
+    })
+  })
+  return Span.within("prompt", { root: true, attributes, ended }, attempt)
+}
 
 /** What a row or a failure is made of. */
 interface About {
@@ -101,7 +127,7 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
     cwd: prompt.cwd || config.cwd
   }
   const opened = Effect.scopedWith((scope) =>
-    Effect.flatMap(Scope.extend(sandboxes.open(spec), scope), (sandbox) =>
+    Effect.flatMap(Scope.extend(Told.opening(sandboxes.open(spec)), scope), (sandbox) =>
       Effect.flatMap(Todo.make, (todos) =>
         limit.within(
           Effect.provide(

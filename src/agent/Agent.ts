@@ -8,6 +8,7 @@ import { EmptyAnswer, Ending } from "./Ending.ts"
 import * as Loop from "./Loop.ts"
 import * as Preview from "./Preview.ts"
 import { lastTurn } from "./SystemPrompt.ts"
+import * as Told from "./Told.ts"
 import type { Transcript } from "./Transcript.ts"
 
 /** Times an empty answer is asked for again. */
@@ -97,16 +98,21 @@ const ask = Effect.fnUntraced(function* (course: Course, last: boolean) {
 /** One call of the model; `too long` when the conversation was, and is shorter now. */
 const complete = Effect.fnUntraced(function* ({ session, transcript }: Course, last: boolean) {
   const model = yield* Model
+  const turn = transcript.apiCalls
   const answer = yield* Effect.either(
-    model.complete({
-      messages: messages(session, transcript, last),
-      tools: session.definitions,
-      prompt: session.prompt,
-      turn: transcript.apiCalls,
-      sample: session.sample,
-      place: session.place,
-      occurrence: session.occurrence
-    })
+    Told.asking(
+      session,
+      turn,
+      model.complete({
+        messages: messages(session, transcript, last),
+        tools: session.definitions,
+        prompt: session.prompt,
+        turn,
+        sample: session.sample,
+        place: session.place,
+        occurrence: session.occurrence
+      })
+    )
   )
   if (Either.isRight(answer)) return answer.right
   const error = answer.left
@@ -138,7 +144,7 @@ const callTools = Effect.fnUntraced(function* (course: Course, answer: Answer) {
     yield* Effect.logDebug(
       `call ${Preview.ofText(call.name, session.logChars)} ${Preview.ofText(call.arguments, session.logChars)}`
     )
-    const given = yield* Invoke.call(session.tools, call)
+    const given = yield* Told.calling(session, call, Invoke.call(session.tools, call))
     const times = loop.count(call, given.text)
     const result = times < Loop.hintFrom ? given : { ...given, text: Loop.hinted(given.text, times) }
     transcript.called(call, result)

@@ -1,7 +1,6 @@
 /** A run from the command line: the layers of its parts, put together once, and what its end means to a shell. */
-import { realpathSync } from "node:fs"
-import { basename, dirname, resolve } from "node:path"
-import { Console, Context, Deferred, Effect, Either, Layer } from "effect"
+import { resolve } from "node:path"
+import { Console, Context, Deferred, Effect, Layer } from "effect"
 import { Dataset, type DatasetService } from "../dataset/Dataset.ts"
 import * as JsonlDataset from "../dataset/JsonlDataset.ts"
 import * as Pipeline from "../Pipeline.ts"
@@ -13,11 +12,12 @@ import { builtIn, type Distribution } from "../sampling/Distribution.ts"
 import * as DistributionFile from "../sampling/DistributionFile.ts"
 import * as Sampler from "../sampling/Sampler.ts"
 import * as Jsonl from "../store/Jsonl.ts"
-import * as RunFolder from "../store/RunFolder.ts"
 import * as Toolbox from "../tools/Toolbox.ts"
 import { catalogue, type Toolset } from "../tools/Toolset.ts"
 import * as Backend from "./Backend.ts"
+import * as Listeners from "./Listeners.ts"
 import * as ModelStack from "./ModelStack.ts"
+import { refuseDataset } from "./OwnFile.ts"
 import type { Request } from "./Parse.ts"
 import { UsageError } from "./UsageError.ts"
 
@@ -45,6 +45,7 @@ const run = Effect.fn("Execute.run")(function* (request: Request, resume: string
   return yield* Effect.flatMap(birth(request), Layer.build).pipe(
     Effect.raceFirst(stopped),
     Effect.flatMap((parts) => Effect.provide(pipeline, parts)),
+    Listeners.hearing(request.config),
     Effect.scoped,
     Effect.catchAll((error) =>
       Effect.as(Console.error(`batch-runner: ${error.message}`), begun ? exitCode.unfinished : exitCode.notStarted)
@@ -62,7 +63,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
   )
   const distribution = yield* workable(config, toolsets, given)
   const folder = resolve(config.output_dir, config.run_name)
-  yield* refuseOwnFile(config.dataset_file, folder)
+  yield* refuseDataset(config.dataset_file, folder)
   const { toolNames } = toolbox
   const model = ModelStack.layer(config, apiKey)
   const dataset = JsonlDataset.layer({
@@ -84,21 +85,6 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
     Sampler.layer({ distribution, seed: config.seed })
   )
 })
-
-/** A data set that the run itself would write over. */
-const refuseOwnFile = (dataset: string, folder: string) => {
-  const real = (path: string) =>
-    Either.getOrElse(
-      Either.try(() => realpathSync(path)),
-      () => resolve(path)
-    )
-  const path = real(dataset)
-  return dirname(path) === real(folder) && RunFolder.isOurs(basename(path))
-    ? new UsageError({
-        detail: `--dataset_file: ${dataset} is one of the files that the run ${basename(folder)} writes; copy it elsewhere, or give another --run_name`
-      })
-    : Effect.void
-}
 
 /** The distribution without the toolsets that cannot work here, each named once. */
 const workable = Effect.fn("Execute.workable")(function* (

@@ -71,5 +71,13 @@ export class Events extends Context.Reference<Events>()("batch-runner/Events", {
   defaultValue: (): EventsService => silent
 }) {}
 
+/** All of them hear everything, in this order. */
+export const together = (listeners: ReadonlyArray<EventsService>): EventsService => {
+  const [only, ...more] = listeners.filter(({ on }) => on)
+  if (only === undefined) return silent
+  if (more.length === 0) return only
+  return { on: true, emit: (event) => Effect.forEach([only, ...more], ({ emit }) => emit(event), { discard: true }) }
+}
+
 /** Tells the listener of this fiber. */
 export const emit = (event: Event): Effect.Effect<void> => Effect.flatMap(Events, (events) => events.emit(event))

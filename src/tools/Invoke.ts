@@ -32,7 +32,7 @@ export const call = (
         onFailure: (bad) => Effect.succeed(invalid(name, misfit(tool, bad))),
         onSuccess: (run) => Effect.map(run, ({ ok, text }): Invoked => ({ name, text, ok, valid: true }))
       })
-  }).pipe(Effect.withSpan("Invoke.call", { attributes: { tool: name } }))
+  })
 }
 
 const invalid = (name: string, error: string): Invoked => ({ name, text: render({ error }), ok: false, valid: false })
