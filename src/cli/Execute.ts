@@ -93,7 +93,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
 })
 
 /** A data set that the run itself would write over. */
-const refuseOwnFile = (dataset: string, folder: string) => {
+export const refuseOwnFile = (dataset: string, folder: string) => {
   const real = (path: string) =>
     Either.getOrElse(
       Either.try(() => realpathSync(path)),
@@ -108,7 +108,7 @@ const refuseOwnFile = (dataset: string, folder: string) => {
 }
 
 /** The distribution without the toolsets that cannot work here, each named once. */
-const workable = Effect.fn("Execute.workable")(function* (
+export const workable = Effect.fn("Execute.workable")(function* (
   config: Settings,
   toolsets: ReadonlyArray<Toolset>,
   distribution: Distribution
@@ -139,13 +139,13 @@ const workable = Effect.fn("Execute.workable")(function* (
 })
 
 /** Names the lines that were skipped. */
-const tellBadLines = Effect.fnUntraced(function* ({ path, badLines: { count, first } }: DatasetService) {
+export const tellBadLines = Effect.fnUntraced(function* ({ path, badLines: { count, first } }: DatasetService) {
   for (const { line, why } of first) yield* Effect.logWarning(`${path}:${line}: skipped, ${why}`)
   if (count > first.length) yield* Effect.logWarning(`${path}: ${count} bad lines in all, skipped`)
 })
 
 /** The script of the offline model: as named, else beside the data set, else the built-in one. */
-const scriptOf = (config: Settings): string | undefined => {
+export const scriptOf = (config: Settings): string | undefined => {
   if (config.model.startsWith("scripted:")) return config.model.slice("scripted:".length)
   const beside = besideOf(config)
   return existsSync(beside) ? beside : undefined
@@ -153,12 +153,12 @@ const scriptOf = (config: Settings): string | undefined => {
 
 const besideOf = (config: Settings): string => `${config.dataset_file.replace(/\.jsonl(\.gz)?$/, "")}.script.json`
 
-const scriptTold = (config: Settings): string => {
+export const scriptTold = (config: Settings): string => {
   const path = scriptOf(config)
   return path === undefined ? `built-in answers, as there is no ${besideOf(config)}` : `answers from ${path}`
 }
 
-const requestOf = (config: Settings): ModelRequest => ({
+export const requestOf = (config: Settings): ModelRequest => ({
   model: config.model,
   baseUrl: config.base_url,
   maxTokens: config.max_tokens ?? undefined,

@@ -1,0 +1,164 @@
+/** What a run would do with its data set as its folder stands: read only, nothing held, mended or made. */
+import { access, open, stat } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { Effect, Option, Schema } from "effect"
+import * as ContentKey from "../../dataset/ContentKey.ts"
+import type { DatasetService } from "../../dataset/Dataset.ts"
+import * as Lines from "../../dataset/Lines.ts"
+import { changes, type Settings } from "../../RunConfig.ts"
+import type * as Statistics from "../../report/Statistics.ts"
+import type { Distribution } from "../../sampling/Distribution.ts"
+import * as Sampler from "../../sampling/Sampler.ts"
+import { Books } from "../../store/Books.ts"
+import { folderError, storeError } from "../../store/Disk.ts"
+import * as Lock from "../../store/Lock.ts"
+import * as Resume from "../../store/Resume.ts"
+import * as RunFolder from "../../store/RunFolder.ts"
+import * as Scan from "../../store/Scan.ts"
+import { runsAgain } from "../../trajectory/Outcome.ts"
+import type { Register } from "./Register.ts"
+
+export interface Plan {
+  /** Sessions of the data set, and what becomes of them. */
+  readonly sessions: number
+  readonly doneBefore: number
+  readonly leftOut: number
+  readonly toDo: number
+  /** Prompts with at least one session to do. */
+  readonly prompts: number
+  readonly nextBatch: number
+  /** Sessions to do that have each toolset, of `mixed` that were drawn. */
+  readonly mix: ReadonlyMap<string, number>
+  readonly mixed: number
+  /** Prompts to do by image, empty for none, and how many name further ones. */
+  readonly images: ReadonlyMap<string, number>
+  readonly otherImages: number
+  /** Figures of all earlier sessions, and how many finished rows they hold. */
+  readonly sums: Statistics.Statistics
+  readonly rows: number
+  /** Who works on the run at this moment. */
+  readonly holder: string | undefined
+  /** Settings that differ from the last session's. */
+  readonly differences: ReadonlyArray<string>
+}
+
+/** Sessions whose toolsets are drawn at most: a share of so many is exact enough. */
+const drawnAtMost = 1_000_000
+
+/** Steps between two moments in which signals are heard. */
+const stride = 5000
+
+const StoredKind = Schema.parseJson(
+  Schema.Struct({
+    prompt_key: Schema.String.pipe(Schema.pattern(/^[0-9a-f]{21}$/)),
+    occurrence: Schema.NonNegativeInt,
+    sample: Schema.NonNegativeInt,
+    kind: Schema.String
+  })
+)
+const decodeKind = Schema.decodeUnknownOption(StoredKind)
+
+/** Marks the sessions that failed last in a way that no other attempt betters; those of a prompt that is gone count for nothing. */
+const markHopeless = Effect.fn("Plan.markHopeless")(function* (
+  folder: string,
+  config: Settings,
+  dataset: DatasetService,
+  done: Resume.Done
+) {
+  if (!(yield* RunFolder.names(folder)).includes(RunFolder.failures)) return
+  const path = join(folder, RunFolder.failures)
+  const hopeless = new Set<number>()
+  const take = (line: Lines.Line): boolean => {
+    const failure = Option.getOrUndefined(decodeKind(Buffer.from(line.bytes).toString("utf8")))
+    if (failure === undefined) return true
+    const place = dataset.index.find(ContentKey.fromText(failure.prompt_key), failure.occurrence)
+    if (place < 0 || failure.sample >= done.samples) return true
+    const session = place * done.samples + failure.sample
+    if (failure.kind === "" || runsAgain(failure.kind, config.retry_failed)) hopeless.delete(session)
+    else hopeless.add(session)
+    return true
+  }
+  yield* Effect.tryPromise({
+    try: async () => {
+      const file = await open(path, "r")
+      await Lines.scan(Lines.contents(file, false), take).finally(() => file.close())
+    },
+    catch: storeError(path)
+  })
+  for (const session of hopeless) done.mark(Math.floor(session / done.samples), session % done.samples)
+})
+
+/** Fails when the run folder could not be made or written to. */
+export const writable = (folder: string) => {
+  const nearest = (path: string): Promise<string> =>
+    stat(path).then(
+      () => path,
+      () => (dirname(path) === path ? path : nearest(dirname(path)))
+    )
+  return Effect.tryPromise({
+    // With the slash, a file in the way is told as what it is.
+    try: () => nearest(folder).then((path) => access(join(path, "/"), 2 | 1)),
+    catch: folderError(folder)
+  })
+}
+
+export interface Parts {
+  readonly config: Settings
+  readonly folder: string
+  readonly dataset: DatasetService
+  readonly register: Register
+  /** Undefined when it cannot be used: nothing is drawn. */
+  readonly distribution: Distribution | undefined
+  readonly toolNames: ReadonlyArray<string>
+}
+
+export const make = Effect.fn("Plan.make")(function* (parts: Parts) {
+  const { config, folder, dataset } = parts
+  const books = new Books(parts.toolNames)
+  const nextBatch = yield* Scan.run(folder, books, { mend: false })
+  const last = (yield* RunFolder.sessions(folder, false)).at(-1)
+  const done = Resume.match(books.ledger, dataset.index, config.samples_per_prompt)
+  const doneBefore = done.count
+  yield* markHopeless(folder, config, dataset, done)
+  const sessions = dataset.index.size * config.samples_per_prompt
+  const plan: Plan = {
+    sessions,
+    doneBefore,
+    leftOut: done.count - doneBefore,
+    toDo: sessions - done.count,
+    nextBatch,
+    ...(yield* walk(parts, done)),
+    sums: books.sums,
+    rows: books.ledger.size,
+    holder: yield* Lock.holder(folder),
+    differences: last === undefined ? [] : changes(last.config, config)
+  }
+  return plan
+})
+
+/** Goes through what is to do once: its prompts, its toolsets, its images. */
+const walk = Effect.fn("Plan.walk")(function* ({ config, dataset, register, distribution }: Parts, done: Resume.Done) {
+  const { index } = dataset
+  const mix = new Map<string, number>()
+  const images = new Map<string, number>()
+  let [prompts, mixed, otherImages, steps] = [0, 0, 0, 0]
+  for (let place = 0; place < done.prompts; place++) {
+    if (++steps % stride === 0) yield* Effect.sleep(0)
+    if (done.hasAll(place)) continue
+    prompts++
+    const image = register.at(place)
+    if (image === undefined) otherImages++
+    else images.set(image || config.image, (images.get(image || config.image) ?? 0) + 1)
+    if (distribution === undefined) continue
+    const of = { key: index.key(place), occurrence: index.occurrence(place) }
+    for (let sample = 0; sample < done.samples && mixed < drawnAtMost; sample++) {
+      if (++steps % stride === 0) yield* Effect.sleep(0)
+      if (done.has(place, sample)) continue
+      mixed++
+      for (const toolset of Sampler.sample(distribution, config.seed, { ...of, sample })) {
+        mix.set(toolset, (mix.get(toolset) ?? 0) + 1)
+      }
+    }
+  }
+  return { prompts, mix, mixed, images, otherImages }
+})
