@@ -61,15 +61,14 @@ const report = Effect.fn("DryRun.report")(function* (request: Request) {
       ? undefined
       : yield* problems.of(Logger.withMinimumLogLevel(Execute.workable(config, toolsets, given), LogLevel.None))
   yield* problems.of(Execute.refuseOwnFile(config.dataset_file, folder))
-  yield* problems.of(Jsonl.refuse({ folder, runName: config.run_name, resume: config.resume }))
-  yield* problems.of(Plan.writable(folder))
+  const readable = yield* enterable(config, folder, problems)
   const register = new Register()
   const dataset = yield* problems.of(opened(config, register))
 
   const [model, plan, places] = yield* Effect.all(
     [
       checkModel(request, problems),
-      dataset === undefined
+      dataset === undefined || !readable
         ? Effect.succeed(undefined)
         : problems.of(Plan.make({ config, folder, dataset, register, distribution, toolNames })),
       dataset === undefined ? Effect.succeed(undefined) : Places.inspect(config, folder, dataset)
@@ -124,6 +123,16 @@ const opened = (config: Settings, register: Register) =>
     Effect.map((context) => Context.get(context, Dataset)),
     Effect.tap(Execute.tellBadLines)
   )
+
+/** Whether the run folder, or the room for it, is such that it can be read; what keeps a run from beginning there is a problem. */
+const enterable = Effect.fn("DryRun.enterable")(function* (config: Settings, folder: string, problems: Problems) {
+  const looked = yield* Effect.either(
+    Effect.zipRight(Plan.writable(folder), Jsonl.refuse({ folder, runName: config.run_name, resume: config.resume }))
+  )
+  if (Either.isRight(looked)) return true
+  problems.all.push(looked.left.message)
+  return looked.left.reason === "Occupied"
+})
 
 /** Lines on the model; what is wrong with it is a problem. */
 const checkModel = Effect.fn("DryRun.checkModel")(function* ({ config, apiKey }: Request, problems: Problems) {

@@ -1,5 +1,5 @@
 /** What a run would ask of its endpoint and cost, as far as that can be told before. Pure. */
-import type { Settings } from "../../RunConfig.ts"
+import type { Price, Settings } from "../../RunConfig.ts"
 import type * as Statistics from "../../report/Statistics.ts"
 
 /** Means of one session. */
@@ -26,9 +26,12 @@ interface Known {
   readonly sums: Statistics.Statistics
 }
 
+/** The price given for the run's model. */
+export const priceOf = ({ prices, model }: Settings): Price | undefined => prices[model] ?? prices["*"]
+
 /** Dollars that these tokens cost by the prices given; undefined where there are none. */
-const priced = ({ prices, model }: Settings, { prompt, completion }: Statistics.Tokens): number | undefined => {
-  const price = prices[model] ?? prices["*"]
+const priced = (config: Settings, { prompt, completion }: Statistics.Tokens): number | undefined => {
+  const price = priceOf(config)
   return price === undefined ? undefined : (prompt * price.prompt + completion * price.completion) / 1e6
 }
 

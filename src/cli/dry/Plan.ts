@@ -1,21 +1,19 @@
 /** What a run would do with its data set as its folder stands: read only, nothing held, mended or made. */
-import { access, open, stat } from "node:fs/promises"
+import { access, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import { Effect, Option, Schema } from "effect"
-import * as ContentKey from "../../dataset/ContentKey.ts"
+import { Effect } from "effect"
 import type { DatasetService } from "../../dataset/Dataset.ts"
-import * as Lines from "../../dataset/Lines.ts"
 import { changes, type Settings } from "../../RunConfig.ts"
 import type * as Statistics from "../../report/Statistics.ts"
 import type { Distribution } from "../../sampling/Distribution.ts"
 import * as Sampler from "../../sampling/Sampler.ts"
 import { Books } from "../../store/Books.ts"
-import { folderError, storeError } from "../../store/Disk.ts"
+import { folderError } from "../../store/Disk.ts"
+import * as Hopeless from "../../store/Hopeless.ts"
 import * as Lock from "../../store/Lock.ts"
 import * as Resume from "../../store/Resume.ts"
 import * as RunFolder from "../../store/RunFolder.ts"
 import * as Scan from "../../store/Scan.ts"
-import { runsAgain } from "../../trajectory/Outcome.ts"
 import type { Register } from "./Register.ts"
 
 export interface Plan {
@@ -48,46 +46,6 @@ const drawnAtMost = 1_000_000
 /** Steps between two moments in which signals are heard. */
 const stride = 5000
 
-const StoredKind = Schema.parseJson(
-  Schema.Struct({
-    prompt_key: Schema.String.pipe(Schema.pattern(/^[0-9a-f]{21}$/)),
-    occurrence: Schema.NonNegativeInt,
-    sample: Schema.NonNegativeInt,
-    kind: Schema.String
-  })
-)
-const decodeKind = Schema.decodeUnknownOption(StoredKind)
-
-/** Marks the sessions that failed last in a way that no other attempt betters; those of a prompt that is gone count for nothing. */
-const markHopeless = Effect.fn("Plan.markHopeless")(function* (
-  folder: string,
-  config: Settings,
-  dataset: DatasetService,
-  done: Resume.Done
-) {
-  if (!(yield* RunFolder.names(folder)).includes(RunFolder.failures)) return
-  const path = join(folder, RunFolder.failures)
-  const hopeless = new Set<number>()
-  const take = (line: Lines.Line): boolean => {
-    const failure = Option.getOrUndefined(decodeKind(Buffer.from(line.bytes).toString("utf8")))
-    if (failure === undefined) return true
-    const place = dataset.index.find(ContentKey.fromText(failure.prompt_key), failure.occurrence)
-    if (place < 0 || failure.sample >= done.samples) return true
-    const session = place * done.samples + failure.sample
-    if (failure.kind === "" || runsAgain(failure.kind, config.retry_failed)) hopeless.delete(session)
-    else hopeless.add(session)
-    return true
-  }
-  yield* Effect.tryPromise({
-    try: async () => {
-      const file = await open(path, "r")
-      await Lines.scan(Lines.contents(file, false), take).finally(() => file.close())
-    },
-    catch: storeError(path)
-  })
-  for (const session of hopeless) done.mark(Math.floor(session / done.samples), session % done.samples)
-})
-
 /** Fails when the run folder could not be made or written to. */
 export const writable = (folder: string) => {
   const nearest = (path: string): Promise<string> =>
@@ -119,7 +77,7 @@ export const make = Effect.fn("Plan.make")(function* (parts: Parts) {
   const last = (yield* RunFolder.sessions(folder, false)).at(-1)
   const done = Resume.match(books.ledger, dataset.index, config.samples_per_prompt)
   const doneBefore = done.count
-  yield* markHopeless(folder, config, dataset, done)
+  yield* Hopeless.mark(folder, config.retry_failed, dataset.index, done)
   const sessions = dataset.index.size * config.samples_per_prompt
   const plan: Plan = {
     sessions,

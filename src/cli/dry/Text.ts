@@ -6,7 +6,7 @@ import type { Settings } from "../../RunConfig.ts"
 import { percent } from "../../report/Statistics.ts"
 import type { Distribution } from "../../sampling/Distribution.ts"
 import type { Toolset } from "../../tools/Toolset.ts"
-import type { Estimate } from "./Estimate.ts"
+import { type Estimate, priceOf } from "./Estimate.ts"
 import type { Plan } from "./Plan.ts"
 
 /** Lines of one subject: its name stands before the first. */
@@ -30,8 +30,9 @@ export const prompts = ({ index, badLines }: DatasetService, { samples_per_promp
 
 export const plan = ({ holder, doneBefore, leftOut, toDo, differences, rows: found }: Plan): ReadonlyArray<string> => {
   const strays = found > doneBefore ? ` (${counted(found, "finished row")} in the folder)` : ""
+  const hopeless = leftOut === 0 ? [] : [`${leftOut} left out for a failure that cannot go better`]
   return [
-    `${doneBefore} done before${strays}, ${leftOut === 0 ? "" : `${leftOut} left out, as their failure cannot go better, `}${toDo} to do`,
+    [`${doneBefore} done before${strays}`, ...hopeless, `${toDo} to do`].join(", "),
     ...(holder === undefined
       ? []
       : [`being worked on by another batch-runner (${holder}): these are the figures of now`]),
@@ -63,11 +64,13 @@ export const mix = (
   const lacking = toolsets.filter(
     ({ name, lacks }) => lacks !== null && given.toolsets.some(([each, share]) => each === name && share > 0)
   )
+  const reasons = [...new Set(lacking.map(({ lacks }) => lacks))]
+  const namesOf = (why: string | null) => lacking.flatMap(({ name, lacks }) => (lacks === why ? [name] : [])).join(", ")
   return [
     `${given.name}${of}`,
     ...(lacking.length === 0
       ? []
-      : [`cannot work here: ${lacking.map(({ name, lacks }) => `${name} (${lacks})`).join(", ")}`])
+      : [`cannot work here: ${reasons.map((why) => `${namesOf(why)} (${why})`).join("; ")}`])
   ]
 }
 
@@ -101,7 +104,7 @@ export const calls = (estimate: Estimate, { toDo, rows: found }: Plan, config: S
 
 /** Tokens and money together, where earlier sessions tell; else what the prices are. */
 export const costs = ({ session }: Estimate, { toDo }: Plan, config: Settings): ReadonlyArray<string> => {
-  const price = config.prices[config.model] ?? config.prices["*"]
+  const price = priceOf(config)
   const known =
     price === undefined ? "" : ` at ${dollars(price.prompt)} and ${dollars(price.completion)} per million tokens`
   if (toDo === 0) return ["nothing"]
@@ -118,5 +121,9 @@ export const limits = (config: Settings, { spentUsd, spentTokens }: Estimate): R
     max_cost_per_prompt === null ? "" : `--max_cost_per_prompt ${dollars(max_cost_per_prompt)}`,
     max_tokens_per_prompt === null ? "" : `--max_tokens_per_prompt ${max_tokens_per_prompt}`
   ].filter((each) => each !== "")
-  return given.length === 0 ? [] : [given.join("; ")]
+  const unpriced =
+    (max_cost ?? max_cost_per_prompt) !== null && priceOf(config) === undefined && spentUsd === 0
+      ? ["nothing tells yet what calls cost: the endpoint must report it, else give --prices"]
+      : []
+  return given.length === 0 ? [] : [given.join("; "), ...unpriced]
 }
