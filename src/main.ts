@@ -21,10 +21,15 @@ const clean = Effect.flatMap(
 const program = Command.run(
   process.argv.slice(2),
   (request, resume) =>
-    Effect.flatMap(
-      Effect.promise(() => import("./cli/Execute.ts")),
-      ({ execute }) => execute(request, resume, stop)
-    ),
+    request.config.dry_run
+      ? Effect.flatMap(
+          Effect.promise(() => import("./cli/DryRun.ts")),
+          ({ run }) => run(request, stop)
+        )
+      : Effect.flatMap(
+          Effect.promise(() => import("./cli/Execute.ts")),
+          ({ execute }) => execute(request, resume, stop)
+        ),
   clean
 ).pipe(
   Effect.catchAll((error) => Effect.as(Console.error(`batch-runner: ${error.message}`), 2)),

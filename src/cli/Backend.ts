@@ -19,7 +19,10 @@ type Source = Layer.Layer<Sandboxes, SandboxError>
 const margin = 900
 
 /** A data set and a backend that do not fit: the first line that shows it. */
-const misfit = (config: Settings, { path, firstImageLine, firstPlainLine }: DatasetService): UsageError | undefined => {
+export const misfit = (
+  config: Settings,
+  { path, firstImageLine, firstPlainLine }: DatasetService
+): UsageError | undefined => {
   const { sandbox, image } = config
   if (sandbox === "local" && firstImageLine > 0) {
     return new UsageError({
@@ -38,16 +41,29 @@ const misfit = (config: Settings, { path, firstImageLine, firstPlainLine }: Data
 const persistent = (source: Source): Source =>
   Layer.map(source, (context) => Context.make(Sandboxes, Startup.persistent(Context.get(context, Sandboxes))))
 
+/** What a local sandbox is told, and what every container. */
+export const localOptions = (config: Settings, folder: string): Local.Options => ({
+  network: config.network,
+  hide: [folder, dirname(folder)]
+})
+export const containerOptions = (config: Settings): ContainerOptions => ({
+  run: config.run_name,
+  network: config.network,
+  cpus: config.cpus ?? undefined,
+  memory: config.memory ?? undefined,
+  lifetime: config.timeout + margin,
+  ramp: Startup.ramp(config.sandbox_starts)
+})
+
+/** Whether some prompts run in containers, and whether some on this machine, when nobody has said where. */
+export const wanted = (config: Settings, dataset: DatasetService) => ({
+  images: dataset.firstImageLine > 0 || config.image !== "",
+  plain: dataset.firstPlainLine > 0 && config.image === ""
+})
+
 const sourceOf = (config: Settings, folder: string, dataset: DatasetService): Source => {
-  const options: ContainerOptions = {
-    run: config.run_name,
-    network: config.network,
-    cpus: config.cpus ?? undefined,
-    memory: config.memory ?? undefined,
-    lifetime: config.timeout + margin,
-    ramp: Startup.ramp(config.sandbox_starts)
-  }
-  const local = Local.layer({ network: config.network, hide: [folder, dirname(folder)] })
+  const options = containerOptions(config)
+  const local = Local.layer(localOptions(config, folder))
   const docker = persistent(Docker.layer(options))
   const singularity = persistent(Singularity.layer(options))
   switch (config.sandbox) {
@@ -65,8 +81,7 @@ const sourceOf = (config: Settings, folder: string, dataset: DatasetService): So
         docker,
         singularity,
         engine: Docker.answers,
-        images: dataset.firstImageLine > 0 || config.image !== "",
-        plain: dataset.firstPlainLine > 0 && config.image === ""
+        ...wanted(config, dataset)
       })
   }
 }

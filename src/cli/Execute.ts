@@ -87,7 +87,7 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
 })
 
 /** The distribution without the toolsets that cannot work here, each named once. */
-const workable = Effect.fn("Execute.workable")(function* (
+export const workable = Effect.fn("Execute.workable")(function* (
   config: Settings,
   toolsets: ReadonlyArray<Toolset>,
   distribution: Distribution
@@ -118,7 +118,7 @@ const workable = Effect.fn("Execute.workable")(function* (
 })
 
 /** Names the lines that were skipped. */
-const tellBadLines = Effect.fnUntraced(function* ({ path, badLines: { count, first } }: DatasetService) {
+export const tellBadLines = Effect.fnUntraced(function* ({ path, badLines: { count, first } }: DatasetService) {
   for (const { line, why } of first) yield* Effect.logWarning(`${path}:${line}: skipped, ${why}`)
   if (count > first.length) yield* Effect.logWarning(`${path}: ${count} bad lines in all, skipped`)
 })

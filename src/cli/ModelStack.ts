@@ -58,7 +58,7 @@ export const vitals = Effect.gen(function* () {
 })
 
 /** The script of the offline model: as named, else beside the data set, else the built-in one. */
-const scriptOf = (config: Settings): string | undefined => {
+export const scriptOf = (config: Settings): string | undefined => {
   if (config.model.startsWith("scripted:")) return config.model.slice("scripted:".length)
   const beside = besideOf(config)
   return existsSync(beside) ? beside : undefined
@@ -66,12 +66,12 @@ const scriptOf = (config: Settings): string | undefined => {
 
 const besideOf = (config: Settings): string => `${config.dataset_file.replace(/\.jsonl(\.gz)?$/, "")}.script.json`
 
-const scriptTold = (config: Settings): string => {
+export const scriptTold = (config: Settings): string => {
   const path = scriptOf(config)
   return path === undefined ? `built-in answers, as there is no ${besideOf(config)}` : `answers from ${path}`
 }
 
-const requestOf = (config: Settings): ModelRequest => ({
+export const requestOf = (config: Settings): ModelRequest => ({
   model: config.model,
   baseUrl: config.base_url,
   maxTokens: config.max_tokens ?? undefined,

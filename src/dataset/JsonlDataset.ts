@@ -22,6 +22,8 @@ export interface Options {
   readonly path: string
   /** Only the first prompts; all when undefined. */
   readonly maxSamples: number | undefined
+  /** Is told the image of each prompt, empty for none, in the order of their places. */
+  readonly onImage?: (image: string) => void
 }
 
 interface Found {
@@ -33,7 +35,7 @@ interface Found {
 }
 
 /** Takes one line into account; false when enough prompts were found. */
-const take = (found: Found, { maxSamples }: Options, line: Lines.Line): boolean => {
+const take = (found: Found, { maxSamples, onImage }: Options, line: Lines.Line): boolean => {
   const prompt = Either.flatMap(textOf(line.bytes), (text) =>
     blank.test(text) ? Either.right(undefined) : Prompt.parse(text)
   )
@@ -43,6 +45,7 @@ const take = (found: Found, { maxSamples }: Options, line: Lines.Line): boolean 
   } else if (prompt.right !== undefined) {
     const kind = prompt.right.image === "" ? "firstPlainLine" : "firstImageLine"
     if (found[kind] === 0) found[kind] = line.number
+    onImage?.(prompt.right.image)
     found.index.add(ContentKey.of(prompt.right), line.offset, line.bytes.length)
   }
   return maxSamples === undefined || found.index.size < maxSamples

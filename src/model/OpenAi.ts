@@ -80,14 +80,14 @@ const limited = (answer: Answer, header: EndpointErrors.Header): Effect.Effect<A
 /** Answers that are nested thousands of levels deep overflow whatever walks through them. */
 const bounded = <A>(walk: () => A): Either.Either<A, unknown> => Either.try(walk)
 
-interface Credentials {
+export interface Credentials {
   readonly authorization: string | undefined
   /** What of it no message may show. */
   readonly secrets: ReadonlyArray<string>
 }
 
 /** The key, else a name and password in the address, else nothing. */
-const credentials = (url: URL | undefined, key: string): Credentials => {
+export const credentials = (url: URL | undefined, key: string): Credentials => {
   if (key !== "") return { authorization: `Bearer ${key}`, secrets: [key] }
   const [name = "", password = ""] = [url?.username, url?.password].map((part = "") =>
     Either.getOrElse(

@@ -34,25 +34,36 @@ export const isLoopback = (hostname: string): boolean =>
   hostname === "[::1]" ||
   /^127\.\d+\.\d+\.\d+$/.test(hostname)
 
+/** How an exchange differs from the usual one: a body posted, an answer of `maxResponseBytes` at most. */
+export interface Kind {
+  readonly method?: "GET" | "POST"
+  /** Bytes of an answer at most. */
+  readonly most?: number
+}
+
 /**
  * Posts to `url` with exactly `headers`, whatever the client adds: nothing of the environment gets onto the wire.
  * Redirects are not followed. Proxy variables of the environment count, except for this machine itself. Connections close with the scope.
  */
-export const make = (url: URL, headers: Readonly<Record<string, string>>): Effect.Effect<Post, unknown, Scope.Scope> =>
+export const make = (
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  { method = "POST", most = maxResponseBytes }: Kind = {}
+): Effect.Effect<Post, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const undici = yield* Effect.promise(() => import("./Undici.ts"))
+    const options = { ...limits, maxResponseSize: most }
     const dispatcher = yield* Effect.acquireRelease(
-      Effect.try(() => (isLoopback(url.hostname) ? new undici.Agent(limits) : new undici.EnvHttpProxyAgent(limits))),
+      Effect.try(() => (isLoopback(url.hostname) ? new undici.Agent(options) : new undici.EnvHttpProxyAgent(options))),
       (open) => Effect.promise(() => open.destroy())
     )
-    return over(dispatcher, url, headers)
+    return over(dispatcher, url, headers, method)
   })
 
 /** How long an answer may take is decided around the call, so neither its headers nor its body have a limit here. */
 const limits = {
   headersTimeout: 0,
   bodyTimeout: 0,
-  maxResponseSize: maxResponseBytes,
   keepAliveTimeout: 30_000,
   connect: { timeout: 30_000 }
 }
@@ -129,9 +140,14 @@ class Exchange implements Undici.Dispatcher.DispatchHandler {
   }
 }
 
-const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<string, string>>): Post => {
+const over = (
+  dispatcher: Undici.Dispatcher,
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  method: "GET" | "POST"
+): Post => {
   const reply = replies()
-  const to = { origin: url.origin, path: `${url.pathname}${url.search}`, method: "POST", headers: { ...headers } }
+  const to = { origin: url.origin, path: `${url.pathname}${url.search}`, method, headers: { ...headers } }
   const exchange = (body: string, signal: AbortSignal | null, limit: number) =>
     new Promise<Received>((resolve, reject) => {
       const whole = new Exchange((end) => {
@@ -143,7 +159,7 @@ const over = (dispatcher: Undici.Dispatcher, url: URL, headers: Readonly<Record<
       const aborted = () => whole.end(signal?.reason)
       const timer = setTimeout(() => whole.end(tooLate), limit)
       signal?.addEventListener("abort", aborted)
-      dispatcher.dispatch({ ...to, body }, whole)
+      dispatcher.dispatch({ ...to, body: method === "GET" ? null : body }, whole)
     })
   return (body, signal, limit) =>
     exchange(body, signal, limit).then(({ status, headers: given, bytes }) => {

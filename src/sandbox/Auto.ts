@@ -17,7 +17,7 @@ export interface Options {
 }
 
 /** A file or folder on the runner's machine, or an address of another kind than Docker's, which only Singularity takes for an image. */
-const isForeign = (image: string): boolean => {
+export const isForeign = (image: string): boolean => {
   const read = Reference.read(image, "/")
   return read._tag === "Local" || !read.address.startsWith("docker://")
 }
@@ -26,7 +26,7 @@ const isForeign = (image: string): boolean => {
 const once = (source: Source, scope: Scope.Scope) =>
   Effect.cached(Effect.map(Layer.buildWithScope(source, scope), (context) => Context.get(context, Sandboxes)))
 
-const install = "install and start Docker or Podman, or install Apptainer"
+export const install = "install and start Docker or Podman, or install Apptainer"
 
 const nowhere = (image: string) =>
   new SandboxError({

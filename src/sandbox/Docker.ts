@@ -5,6 +5,8 @@ import * as Client from "./docker/Client.ts"
 import * as Container from "./docker/Container.ts"
 import * as Endpoint from "./docker/Endpoint.ts"
 import * as Images from "./docker/Images.ts"
+import * as Inquiry from "./docker/Inquiry.ts"
+import type { Inspection } from "./Inspection.ts"
 import * as Limits from "./Limits.ts"
 import * as Owner from "./Owner.ts"
 import * as Proc from "./Proc.ts"
@@ -108,6 +110,18 @@ const limits = (client: Client.Client, options: Options): Effect.Effect<Dockerod
 
 /** Fails when no engine answers, and says where it was looked for. */
 export const answers: Effect.Effect<void, SandboxError> = Effect.asVoid(Effect.suspend(() => connect(undefined)))
+
+/** The engine as a run would find it, with the same failures, and nothing started. */
+export const inspect = Effect.fn("Docker.inspect")(function* (options: Options) {
+  const client = yield* connect(options.host)
+  yield* limits(client, options)
+  const podman = yield* isPodman(client)
+  const found: Inspection = {
+    told: `the container engine at ${withoutPassword(client.host)} answers`,
+    image: Inquiry.make(client, !podman)
+  }
+  return found
+})
 
 /** The containers of runners that are dead for certain, or, with `mine`, those of this very process. */
 const owned = (client: Client.Client, mine: string | undefined) =>

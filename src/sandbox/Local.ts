@@ -5,6 +5,7 @@ import { basename, join, posix } from "node:path"
 import { Effect, Layer, Scope } from "effect"
 import * as Fifo from "./Fifo.ts"
 import * as Host from "./Host.ts"
+import type { Inspection } from "./Inspection.ts"
 import * as Layout from "./local/Layout.ts"
 import * as Namespace from "./local/Namespace.ts"
 import * as Plain from "./local/Plain.ts"
@@ -169,6 +170,35 @@ const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.
     }
   })
 
+/** What all sandboxes of a layer share, and the namespaces' system where bubblewrap works; `trouble` is why it does not. */
+const prepared = (options: Options, root: string) =>
+  Effect.gen(function* () {
+    const base = Place.base(root)
+    yield* Effect.addFinalizer(() => (existsSync(base) ? Place.remove(base) : Effect.void))
+    const shared: Shared = {
+      options,
+      base,
+      pipes: Fifo.pool(join(base, "pipes")),
+      shell: existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"
+    }
+    const system = options.namespace === "plain" ? undefined : System.survey()
+    const trouble = yield* system === undefined
+      ? Effect.succeed("switched off")
+      : Effect.match(probe(shared, system), { onFailure: (error) => error.message, onSuccess: () => undefined })
+    if (trouble !== undefined && !options.network) return yield* networkless(trouble)
+    return { shared, trouble, ground: trouble === undefined ? system : undefined }
+  })
+
+/** This machine as a run would find it, with the same failures; a probe's folder is gone when this ends. */
+export const inspect = Effect.fn("Local.inspect")(function* (options: Options) {
+  const { trouble } = yield* Effect.scoped(prepared(options, options.root ?? tmpdir()))
+  const found: Inspection = {
+    told: trouble === undefined ? "bubblewrap on this machine works" : warning(trouble),
+    image: (name) => noImage({ id: "", image: name, cwd: "" })
+  }
+  return found
+})
+
 /**
  * Sandboxes on this machine. Opening one costs nothing: its folder and namespace are made with its first call. Fails with
  * `Unavailable` when the folder for them cannot be made, or when they are to have no network and only bubblewrap could see to it.
@@ -179,22 +209,9 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
     Effect.gen(function* () {
       const root = options.root ?? tmpdir()
       yield* makeRoot(root)
-      const base = Place.base(root)
       yield* Startup.sweep(Place.removeAbandoned(root))
-      yield* Effect.addFinalizer(() => (existsSync(base) ? Place.remove(base) : Effect.void))
-      const shared: Shared = {
-        options,
-        base,
-        pipes: Fifo.pool(join(base, "pipes")),
-        shell: existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"
-      }
-      const system = options.namespace === "plain" ? undefined : System.survey()
-      const trouble = yield* system === undefined
-        ? Effect.succeed("switched off")
-        : Effect.match(probe(shared, system), { onFailure: (error) => error.message, onSuccess: () => undefined })
-      if (trouble !== undefined && !options.network) return yield* networkless(trouble)
+      const { shared, trouble, ground } = yield* prepared(options, root)
       if (trouble !== undefined) yield* Effect.logWarning(warning(trouble))
-      const ground = trouble === undefined ? system : undefined
       let opened = 0
       return {
         open: (spec) =>

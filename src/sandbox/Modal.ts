@@ -1,6 +1,7 @@
 /** Sandboxes at Modal, a service that runs containers: one for each prompt, billed to the user's account there. */
 import { Effect, Either, Layer } from "effect"
 import type { Sandbox, SandboxCreateParams } from "modal"
+import type { Inspection } from "./Inspection.ts"
 import * as Account from "./modal/Account.ts"
 import * as Box from "./modal/Box.ts"
 import * as Images from "./modal/Images.ts"
@@ -91,6 +92,12 @@ export const clean: Effect.Effect<Cleaned, SandboxError> = Effect.scoped(
     )
   })
 )
+
+/** The account as a run would find it, with the same failures, and nothing made or billed. */
+export const inspect: Effect.Effect<Inspection, SandboxError> = Effect.map(Account.look, (made) => ({
+  told: made ? "Modal takes the token" : "Modal takes the token, and makes its app at first use",
+  image: () => Effect.succeed({ _tag: "Unknown", why: "built at first use, not checked" })
+}))
 
 const paramsOf = (options: ContainerOptions, tags: Readonly<Record<string, string>>): SandboxCreateParams => ({
   command: Box.first,

@@ -4,6 +4,7 @@ import { availableParallelism, homedir, tmpdir, totalmem } from "node:os"
 import { basename, join } from "node:path"
 import { Effect, Either, Layer, type Scope } from "effect"
 import * as Fifo from "./Fifo.ts"
+import type { Inspection } from "./Inspection.ts"
 import * as Limits from "./Limits.ts"
 import * as Place from "./Place.ts"
 import * as Proc from "./Proc.ts"
@@ -20,6 +21,7 @@ import * as Startup from "./Startup.ts"
 import * as Survey from "./Survey.ts"
 import * as Cache from "./singularity/Cache.ts"
 import * as Complaint from "./singularity/Complaint.ts"
+import * as Inquiry from "./singularity/Inquiry.ts"
 import * as Inside from "./singularity/Inside.ts"
 import * as Instance from "./singularity/Instance.ts"
 import * as Leftovers from "./singularity/Leftovers.ts"
@@ -201,6 +203,25 @@ const probe = (program: string) =>
 /** What this machine has. */
 const supply = (): Limits.Supply => ({ cpus: availableParallelism(), memory: totalmem() })
 
+/** The program, if it runs and this machine has what each sandbox is to get. */
+const ready = (options: Options) =>
+  Effect.gen(function* () {
+    const program = yield* Program.find(options.program)
+    yield* probe(program)
+    const trouble = Limits.exceeded(options, supply(), "this machine")
+    return trouble === undefined ? program : yield* trouble
+  })
+
+/** The program as a run would find it, with the same failures, and nothing started. */
+export const inspect = Effect.fn("Singularity.inspect")(function* (options: Options) {
+  const program = yield* ready(options)
+  const found: Inspection = {
+    told: `${program} runs`,
+    image: (name) => Inquiry.ask(options.cache ?? defaultCache(), name)
+  }
+  return found
+})
+
 /**
  * Sandboxes by Apptainer or Singularity. Opening one fetches and converts its image where that has not been done on this machine,
  * and starts an instance of it. Fails with `Unavailable` when there is no such program, or when it does not run.
@@ -209,10 +230,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
   Layer.scoped(
     Sandboxes,
     Effect.gen(function* () {
-      const program = yield* Program.find(options.program)
-      yield* probe(program)
-      const trouble = Limits.exceeded(options, supply(), "this machine")
-      if (trouble !== undefined) return yield* trouble
+      const program = yield* ready(options)
       const root = options.root ?? tmpdir()
       const cache = options.cache ?? defaultCache()
       const base = join(root, Leftovers.name())

@@ -28,7 +28,11 @@ export interface Options {
 const pace = 30
 
 /** A run whose files are in the way of its own is not begun: results without `resume`, and what no file of ours can replace. */
-const refuse = Effect.fn("Jsonl.refuse")(function* ({ folder, runName, resume }: Options) {
+export const refuse = Effect.fn("Jsonl.refuse")(function* ({
+  folder,
+  runName,
+  resume
+}: Pick<Options, "folder" | "runName" | "resume">) {
   const { irregular, results, batches } = yield* RunFolder.look(folder)
   if (irregular !== undefined) {
     return yield* new StoreError({

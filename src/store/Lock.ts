@@ -109,6 +109,17 @@ const acquire = Effect.fn("Lock.acquire")(function* (folder: string) {
   })
 })
 
+/** Who works on the run, told without asking for the lock; undefined when nobody does. */
+export const holder = (folder: string): Effect.Effect<string | undefined> =>
+  Effect.gen(function* () {
+    const path = join(folder, ".lock")
+    const owner = decodeOwner((yield* textOf(path)) ?? "")
+    const seen = yield* tolerant(() => stat(path))
+    if (Option.isNone(owner) || Option.isNone(seen)) return undefined
+    const alive = isAlive(owner.value, (yield* Clock.currentTimeMillis) - seen.value.mtimeMs)
+    return alive ? `process ${owner.value.pid} on ${owner.value.host}` : undefined
+  })
+
 /** Removes what runners left behind that were killed while they asked for the lock. */
 const sweep = Effect.fn("Lock.sweep")(function* (folder: string) {
   const names = Option.getOrElse(yield* tolerant(() => readdir(folder)), () => [])

@@ -77,8 +77,8 @@ const Session = Schema.Struct({
 })
 const decodeRun = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ sessions: Schema.Array(Session) })))
 
-/** Earlier sessions, oldest first. A record that cannot be read is set aside, and said so. */
-export const sessions = Effect.fn("RunFolder.sessions")(function* (folder: string) {
+/** Earlier sessions, oldest first. A record that cannot be read is set aside, and said so; without `mend` it is left alone. */
+export const sessions = Effect.fn("RunFolder.sessions")(function* (folder: string, mend = true) {
   const path = join(folder, run)
   const text = yield* Effect.tryPromise({
     try: () => readFile(path, "utf8").catch((cause: unknown) => (isMissing(cause) ? undefined : Promise.reject(cause))),
@@ -87,6 +87,7 @@ export const sessions = Effect.fn("RunFolder.sessions")(function* (folder: strin
   if (text === undefined) return []
   const found = decodeRun(text)
   if (Option.isSome(found)) return found.value.sessions
+  if (!mend) return []
   const aside = `${path}.unreadable-${yield* Clock.currentTimeMillis}`
   yield* Effect.tryPromise({ try: () => rename(path, aside), catch: storeError(path) })
   yield* Effect.logWarning(`${path} cannot be read and is now ${aside}: what earlier sessions were told is not known`)

@@ -12,6 +12,11 @@ import { unmatched } from "./Ledger.ts"
 import * as RunFolder from "./RunFolder.ts"
 import { decodeFailure, decodeRow } from "./StoredRow.ts"
 
+/** How a folder is read: `mend` cuts off torn lines and ends open ones, as before anything is appended. */
+export interface Options {
+  readonly mend: boolean
+}
+
 interface Scanning {
   readonly books: Books
   /** Digests of the rows entered: a row that stands twice, letter for letter, counts once. */
@@ -39,7 +44,7 @@ const withoutMark = (line: Lines.Line): Lines.Line =>
     : line
 
 /** Reads the lines of one file; a torn last line is cut off, other unreadable ones stay and are named. */
-const scanFile = Effect.fn("Scan.file")(function* (path: string, take: Take) {
+const scanFile = Effect.fn("Scan.file")(function* (path: string, take: Take, { mend }: Options) {
   const bad: Array<number> = []
   let torn = -1
   let openEnded = false
@@ -59,11 +64,11 @@ const scanFile = Effect.fn("Scan.file")(function* (path: string, take: Take) {
     try: async () => {
       const file = await open(path, "r")
       await Lines.scan(Lines.contents(file, false), each).finally(() => file.close())
-      if (torn >= 0) await truncate(path, torn)
+      if (torn >= 0 && mend) await truncate(path, torn)
     },
     catch: storeError(path)
   })
-  if (torn >= 0) yield* Effect.logInfo(`${path}: cut off a torn last line; its prompt runs again`)
+  if (torn >= 0 && mend) yield* Effect.logInfo(`${path}: cut off a torn last line; its prompt runs again`)
   if (bad.length > 0) {
     yield* Effect.logWarning(`${path}: left out ${bad.length} unreadable line(s), the first at line ${bad[0]}`)
   }
@@ -119,24 +124,25 @@ const takeFailure =
     })
 
 /** Reads a file that this session will append to, and ends its last line. */
-const scanAppended = Effect.fn("Scan.appended")(function* (path: string, take: Take) {
-  const tail = yield* scanFile(path, take)
-  if (tail.open) yield* Effect.tryPromise({ try: () => appendFile(path, "\n"), catch: storeError(path) })
+const scanAppended = Effect.fn("Scan.appended")(function* (path: string, take: Take, options: Options) {
+  const tail = yield* scanFile(path, take, options)
+  if (tail.open && options.mend)
+    yield* Effect.tryPromise({ try: () => appendFile(path, "\n"), catch: storeError(path) })
 })
 
 /** Enters all that lies in the folder into the books; gives the first batch number that nothing has yet. */
-export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books) {
+export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books, options: Options = { mend: true }) {
   const scanning: Scanning = { books, seen: new ContentIndex() }
   const names = yield* RunFolder.names(folder)
   const batches = names.flatMap((name) => RunFolder.batchNumber(name) ?? []).sort((a, b) => a - b)
   for (const batch of batches) {
-    yield* scanFile(join(folder, RunFolder.batchFile(batch)), takeRow(scanning, batch))
+    yield* scanFile(join(folder, RunFolder.batchFile(batch)), takeRow(scanning, batch), options)
   }
   if (names.includes(RunFolder.discarded)) {
-    yield* scanAppended(join(folder, RunFolder.discarded), takeRow(scanning, undefined))
+    yield* scanAppended(join(folder, RunFolder.discarded), takeRow(scanning, undefined), options)
   }
   if (names.includes(RunFolder.failures)) {
-    yield* scanAppended(join(folder, RunFolder.failures), takeFailure(books))
+    yield* scanAppended(join(folder, RunFolder.failures), takeFailure(books), options)
   }
   let next = 0
   for (const batch of [...batches, ...books.batches.keys()]) {

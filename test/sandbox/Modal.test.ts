@@ -95,6 +95,23 @@ describe("A layer of Modal's sandboxes", () => {
     expect(refused.message).not.toContain("as-wrong")
   })
 
+  it("is inspected without an app being made, or anything built.", async () => {
+    const before = server.calls.length
+    const found = await Effect.runPromise(Modal.inspect)
+    expect(found.told).toBe("Modal takes the token")
+    expect(await Effect.runPromise(found.image(image))).toEqual({
+      _tag: "Unknown",
+      why: "built at first use, not checked"
+    })
+    server.fail("appGetOrCreate", { status: "NOT_FOUND" })
+    expect((await Effect.runPromise(Modal.inspect)).told).toMatch(/makes its app at first use/)
+    const calls = server.calls.slice(before).filter(({ method }) => method !== "authTokenGet")
+    expect(calls.map(({ method }) => method)).toEqual(["appGetOrCreate", "appGetOrCreate"])
+    expect(calls.map(({ request }) => Number(request.objectCreationType ?? 0))).toEqual([0, 0])
+    process.env.MODAL_TOKEN_SECRET = "as-wrong"
+    expect((await failed(Modal.inspect)).message).toMatch(/^Modal refuses the token here/)
+  })
+
   it("fails where nothing answers as Modal.", async () => {
     process.env.MODAL_SERVER_URL = "http://127.0.0.1:9"
     const unreachable = await failed(opening(image))

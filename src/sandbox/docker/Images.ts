@@ -64,7 +64,7 @@ const busy = /toomanyrequests|too many requests|rate limit/i
 const told = (message: string) => message.replace(/^manifest for \S+ not found: /, "").replace(/^(.+): \1$/, "$1")
 
 /** Why an image cannot be had. What a registry says may change with nothing done here only where it is out of reach or busy. */
-const pullError = (image: string) => (error: EngineError) => {
+export const pullError = (image: string) => (error: EngineError) => {
   const { message } = error
   // Names and addresses may hold any word.
   const plain = message.replaceAll(image, "").replaceAll(/\S*:\/\/\S+/g, "")
@@ -81,7 +81,7 @@ const pullError = (image: string) => (error: EngineError) => {
   return toSandboxError(`The image ${image} could not be pulled`, "ImageUnreachable")(error)
 }
 
-const noName = (image: string) =>
+export const noName = (image: string) =>
   new SandboxError({
     reason: "ImageMissing",
     detail: `${JSON.stringify(image.slice(0, 200))} is no name of a container image; allowed: names such as python:3.11-slim or registry.example.org/team/image:tag (files and folders are for --sandbox=singularity)`

@@ -193,6 +193,11 @@ export const open: Effect.Effect<Account, SandboxError, Scope.Scope> = Effect.fl
   account === undefined ? unavailable(`Modal has no app ${appName}, and did not make one`) : Effect.succeed(account)
 )
 
+/** Whether the account has the app already; nothing is made. Fails as `open` does. */
+export const look: Effect.Effect<boolean, SandboxError> = Effect.scoped(
+  Effect.map(signIn(false), (account) => account !== undefined)
+)
+
 /** The account as it is; undefined when it never held a sandbox of this program, or when there is no token here. */
 export const find: Effect.Effect<Account | undefined, SandboxError, Scope.Scope> = Effect.suspend(() =>
   named() ? signIn(false) : Effect.succeed(undefined)

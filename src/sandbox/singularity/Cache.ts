@@ -75,6 +75,17 @@ const missing = (name: string, path: string) =>
     detail: `The image ${name} cannot be had: there is no ${path}; give a SIF file, a sandbox folder, or an address such as docker://python:3.11-slim.`
   })
 
+/** The file or folder at `path`, which people call `name`, if a session can run in it. */
+export const local = (name: string, path: string): Either.Either<string, SandboxError> => {
+  if (!existsSync(path)) return Either.left(missing(name, path))
+  return isFolder(path) && !isRoot(path) ? Either.left(rootless(name)) : Either.right(path)
+}
+
+const convertedAt = (folder: string, address: string): string => join(folder, `${keyOf(address)}.sif`)
+
+/** Whether what is at `address` has been converted already. */
+export const converted = (folder: string, address: string): boolean => existsSync(convertedAt(folder, address))
+
 /** Opens the cache in `folder`. Conversions go on when who asked is gone; they end with the scope. */
 export const make = (program: string, folder: string): Effect.Effect<Cache, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -169,12 +180,9 @@ export const make = (program: string, folder: string): Effect.Effect<Cache, neve
     const fetched = (name: string): Effect.Effect<string, SandboxError> =>
       Effect.gen(function* () {
         const reference = Reference.read(name, process.cwd())
-        if (reference._tag === "Local") {
-          if (!existsSync(reference.path)) return yield* missing(name, reference.path)
-          return isFolder(reference.path) && !isRoot(reference.path) ? yield* rootless(name) : reference.path
-        }
+        if (reference._tag === "Local") return yield* local(name, reference.path)
         yield* folderMade
-        const target = join(folder, `${keyOf(reference.address)}.sif`)
+        const target = convertedAt(folder, reference.address)
         const options = ["--disable-cache", ...(reference.plain ? ["--no-https"] : [])]
         return yield* once(
           target,
