@@ -25,7 +25,7 @@ import * as ShareGpt from "./trajectory/ShareGpt.ts"
 import { type Row, timestamp } from "./trajectory/Trajectory.ts"
 
 /**
- * Runs one session. Whatever happens to it is an outcome, and nothing when it was not begun for want of a budget; what stops the
+ * Runs one session. Whatever happens to it is an outcome, and nothing when the budget of the run ended it; what stops the
  * whole run is an error: a data set that can no longer be read, a model that no call can reach.
  */
 export const run = Effect.fnUntraced(function* (unit: Unit) {
@@ -44,7 +44,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   const transcript = new Transcript()
   const { occurrence } = draw
   const { ending, system } = yield* inSandbox({ config, unit, prompt, occurrence, offer, transcript })
-  if (ending._tag === "Broke" && isBudget(ending.error) && transcript.apiCalls === 0) return undefined
+  if (ending._tag === "Broke" && isBudget(ending.error)) return undefined
   const now = timestamp(yield* Clock.currentTimeMillis)
   const about: About = {
     config,
@@ -224,7 +224,7 @@ const failed = ({ unit, prompt, key, occurrence, transcript, now }: About, error
       error: error._tag,
       reason: "reason" in error ? error.reason : error._tag,
       message: error.message,
-      retryable: error.transient || isBudget(error),
+      retryable: error.transient,
       timestamp: now,
       api_calls: transcript.apiCalls,
       usage: transcript.usage,

@@ -12,6 +12,9 @@ const tolerance = 1e-9
 /** Characters of a tool result that make a token. */
 const charactersPerToken = 4
 
+/** A next call that seems larger than the last by more than this factor is taken to be so; below, what calls have grown by so far counts. */
+const leap = 1.5
+
 interface Spending {
   readonly tokens: number
   readonly cost: number
@@ -20,6 +23,8 @@ interface Spending {
 /** Grows with its session. The first call always fits. */
 export class Allowance {
   private last: Usage | undefined
+  /** What the last call spent more than the one before. */
+  private growth: Spending = { tokens: 0, cost: 0 }
   private completion = 0
   /** Tokens that the conversation has grown by since the last call. */
   private answered = 0
@@ -29,6 +34,8 @@ export class Allowance {
 
   /** A call brought this answer, which is `kept` in the conversation or not. */
   received({ usage }: Pick<Answer, "usage">, kept: boolean): void {
+    const { total, cost_usd } = this.last ?? usage
+    this.growth = { tokens: Math.max(0, usage.total - total), cost: Math.max(0, usage.cost_usd - cost_usd) }
     this.last = usage
     this.completion = Math.max(this.completion, usage.completion)
     this.answered = kept ? usage.completion : 0
@@ -44,17 +51,24 @@ export class Allowance {
   left(spent: Pick<Usage, "total" | "cost_usd">): "none" | "one" | "more" {
     if (this.last === undefined || (this.limits.maxCost === null && this.limits.maxTokens === null)) return "more"
     const prompt = this.last.prompt + this.answered + this.results
-    const next = this.estimate(this.last, prompt)
+    const next = this.estimate(this.last, prompt, 1)
     const now = { tokens: spent.total + next.tokens, cost: spent.cost_usd + next.cost }
     if (!this.fits(now)) return "none"
     // The results of the call after it are taken to be as long as those at hand.
-    const after = this.estimate(this.last, prompt + this.completion + this.results)
+    const after = this.estimate(this.last, prompt + this.completion + this.results, 2)
     return this.fits({ tokens: now.tokens + after.tokens, cost: now.cost + after.cost }) ? "more" : "one"
   }
 
-  private estimate(last: Usage, prompt: number): Spending {
-    const tokens = Math.max(last.total, prompt + this.completion)
-    return { tokens, cost: Math.max(last.cost_usd, last.total === 0 ? 0 : (tokens * last.cost_usd) / last.total) }
+  /** What the call so many after the last could spend, whose prompt would be of so many tokens. */
+  private estimate(last: Usage, prompt: number, calls: number): Spending {
+    const tokens = last.total + calls * this.growth.tokens
+    const cost = last.cost_usd + calls * this.growth.cost
+    const size = prompt + this.completion
+    if (size <= last.total * leap ** calls) return { tokens, cost }
+    return {
+      tokens: Math.max(tokens, size),
+      cost: Math.max(cost, last.total === 0 ? 0 : (size * last.cost_usd) / last.total)
+    }
   }
 
   private fits({ tokens, cost }: Spending): boolean {

@@ -30,9 +30,9 @@ export type AttemptError = Model.ModelError | Sandbox.SandboxError | EmptyAnswer
 /** The kind of a failure, in the word that people select it by: `rate_limited`, `image_missing`, … */
 export const kindOf = (error: AttemptError): string => Model.kindOf("reason" in error ? error.reason : error._tag)
 
-/** Every kind of failure of a prompt. */
+/** Every kind of failure of a prompt; the run's budget fails none. */
 export const failureKinds: ReadonlyArray<string> = [
-  ...Model.reasons,
+  ...Model.failing,
   ...Sandbox.reasons,
   "EmptyAnswer",
   "SessionTimedOut"

@@ -65,20 +65,23 @@ const sizeOf = ({ messages }: Ask): number =>
     0
   )
 
-/** The most that a call has spent so far, of one thing, and how large that call was. */
-class Most {
-  amount = 0
-  private size = 0
+/** What calls have spent so far of one thing, by how large they were. */
+class Experience {
+  private most = 0
+  private readonly smallest = { size: Number.POSITIVE_INFINITY, amount: 0 }
+  private readonly largest = { size: 0, amount: 0 }
 
   add(amount: number, size: number): void {
-    if (amount < this.amount) return
-    this.amount = amount
-    this.size = size
+    this.most = Math.max(this.most, amount)
+    if (size < this.smallest.size) Object.assign(this.smallest, { size, amount })
+    if (size > this.largest.size) Object.assign(this.largest, { size, amount })
   }
 
-  /** What a call of this size may spend. */
+  /** What a call of this size could spend: the most so far, and more for one that is larger than all, where size tells. */
   of(size: number): number {
-    return this.amount * Math.max(1, this.size === 0 ? 1 : size / this.size)
+    const { smallest, largest } = this
+    const slope = largest.size > smallest.size ? (largest.amount - smallest.amount) / (largest.size - smallest.size) : 0
+    return this.most + Math.max(0, slope) * Math.max(0, size - largest.size)
   }
 }
 
@@ -99,7 +102,7 @@ export const within = (
   let calls = 0
   let reached = ""
   let known = false
-  const most = { cost: new Most(), tokens: new Most() }
+  const seen = { cost: new Experience(), tokens: new Experience() }
   const reserved = new Set<Reserved>()
   const waiting = new Set<Deferred.Deferred<void>>()
 
@@ -119,7 +122,7 @@ export const within = (
   const admit = (size: number): Effect.Effect<Reserved, ModelError> =>
     Effect.suspend(() => {
       if (reached !== "") return stopped()
-      const call = { size, cost: most.cost.of(size), tokens: most.tokens.of(size) }
+      const call = { size, cost: seen.cost.of(size), tokens: seen.tokens.of(size) }
       let { cost, tokens } = call
       for (const other of reserved) {
         cost += other.cost
@@ -151,8 +154,8 @@ export const within = (
 
   const count = (size: number, usage: Usage) => {
     spent = addUsage(spent, usage)
-    most.cost.add(usage.cost_usd, size)
-    most.tokens.add(usage.total, size)
+    seen.cost.add(usage.cost_usd, size)
+    seen.tokens.add(usage.total, size)
   }
 
   const settle = (call: Reserved, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {

@@ -136,7 +136,10 @@ const stopping = [
   "CostUnknown"
 ] as const
 
-export const reasons = [...passing, ...lasting, ...stopping] as const
+const reasons = [...passing, ...lasting, ...stopping] as const
+
+/** The reasons for which a prompt fails: what stops the run fails none, and its budget neither. */
+export const failing: ReadonlyArray<string> = [...passing, ...lasting].filter((reason) => reason !== "BudgetReached")
 
 /** A reason in the word that people select failures by: `rate_limited`. */
 export const kindOf = (reason: string): string => reason.replace(/(?<!^)[A-Z]/g, "_$&").toLowerCase()

@@ -1,9 +1,9 @@
 /** A model around a model that makes no more calls at once than the endpoint takes, and none while it asks for a pause. */
 import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import * as Events from "../events/Events.ts"
-import { Allowance } from "./Allowance.ts"
 import { Endpoint, type EndpointService, steady } from "./Endpoint.ts"
 import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
+import { Quota } from "./Quota.ts"
 import { type Call, Window } from "./Window.ts"
 
 export interface Options {
@@ -58,7 +58,7 @@ export const throttled = (
   options: Options
 ): { readonly model: ModelService; readonly endpoint: EndpointService } => {
   const window = new Window(options.most, options.adaptive)
-  const allowance = new Allowance()
+  const quota = new Quota()
   const row = new Row()
   const waiting = new Set<() => void>()
   let pausedUntil = 0
@@ -86,7 +86,7 @@ export const throttled = (
     queued: boolean
   ): Effect.Effect<Call> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const opens = Math.max(pausedUntil, allowance.opens(window.begun + 1, now))
+      const opens = Math.max(pausedUntil, quota.opens(window.begun + 1, now))
       if (opens > now) {
         return Effect.zipRight(
           Effect.zipRight(pausing(opens, now), restore(Effect.sleep(Duration.millis(opens - now)))),
@@ -115,7 +115,7 @@ export const throttled = (
     if (Exit.isSuccess(exit)) {
       const { limits = [], usage } = exit.value
       row.end(call.number)
-      if (limits.length > 0) allowance.read(call.number, limits, usage.total)
+      if (limits.length > 0) quota.read(call.number, limits, usage.total)
       window.answered(call, waiting.size > 0)
       return told
     }
@@ -124,7 +124,7 @@ export const throttled = (
       window.ended(call)
       return told
     }
-    if (error.limits.length > 0) allowance.read(call.number, error.limits, 0)
+    if (error.limits.length > 0) quota.read(call.number, error.limits, 0)
     if (!isRefusal(error)) {
       window.ended(call)
       return told

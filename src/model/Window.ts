@@ -9,6 +9,7 @@ export interface Call {
   readonly number: number
   /** Calls in flight when it was begun, itself included, without those that were being refused at that moment. */
   level: number
+  refused: boolean
 }
 
 /** Calls at once before anything is known. */
@@ -22,6 +23,12 @@ const signs = [
 
 /** What is left when so many calls after a cut are refused before one is answered. */
 const again = { refused: 3, left: 0.7 }
+
+/**
+ * Of the last calls that took the last place, such a part refused means a place too many; of a few of them, half; and more where
+ * calls are refused whatever place they take, as far as the last ones tell, by so many times as many as are to be expected.
+ */
+const full = { calls: 12, few: 6, refused: 2, part: 1 / 3, known: 20, margin: 5 }
 
 /** Successes at the known limit before one more is tried, at least, and in calls per place. */
 const patience = { calls: 40, perPlace: 5 }
@@ -42,10 +49,16 @@ export class Window {
   private strikes = 0
   /** What became of the last calls that were begun after the last cut: true for refused. */
   private last: Array<boolean> = []
+  /** The last calls that took the last place. */
+  private top: Array<Call> = []
   private readonly calls = new Map<number, Call>()
   private count = 0
   /** The last call that was begun before the last cut. */
   private cutAt = 0
+  /** The last call that was begun before the last place was found to be one too many. */
+  private fullAt = 0
+  /** The last call that was begun before places were taken away. */
+  private loweredAt = 0
   /** Calls begun after the last cut that were refused before one was answered; undefined once one was. */
   private unanswered: number | undefined
 
@@ -76,8 +89,12 @@ export class Window {
   }
 
   begin(): Call {
-    const call = { number: ++this.count, level: this.calls.size + 1 }
+    const call = { number: ++this.count, level: this.calls.size + 1, refused: false }
     this.calls.set(call.number, call)
+    if (call.level >= this.size) {
+      this.top.push(call)
+      if (this.top.length > full.calls) this.top.shift()
+    }
     return call
   }
 
@@ -94,9 +111,9 @@ export class Window {
     this.unanswered = undefined
     this.note(false)
     this.proven = Math.max(this.proven, call.level)
-    if (call.level > this.ceiling) {
+    if (call.level > this.ceiling && call.number > this.fullAt) {
       this.ceiling = call.level
-      this.size = Math.min(this.most, Math.max(this.size, call.level))
+      this.resize(Math.max(this.size, call.level))
       this.refusals = Math.min(0, this.refusals) - 1
       this.strikes = 0
     }
@@ -109,15 +126,22 @@ export class Window {
     if (!this.adaptive) return
     // The endpoint never had it in work: those begun after it had less company than it seemed.
     for (const [number, other] of this.calls) if (number > call.number) other.level--
+    call.refused = true
     // A burst from calls already in flight counts once.
-    const late = call.number <= this.cutAt
+    const late = call.number <= Math.max(this.cutAt, this.loweredAt)
     if (!late) this.note(true)
     if (!late && this.unanswered !== undefined) {
       this.unanswered++
       if (this.unanswered >= again.refused) this.cut(again.left)
       return
     }
-    if (call.level > this.proven && call.level <= this.size + 1) {
+    if (!late && call.level >= this.size && this.isFull()) {
+      // Those begun before, whose answers come yet, had luck.
+      this.fullAt = this.count
+      this.lower(this.size - 1)
+      return
+    }
+    if (call.level < this.size && call.level > this.proven) {
       this.bounded(call.level)
       return
     }
@@ -132,12 +156,35 @@ export class Window {
     this.strikes++
     let pending = 0
     for (const { level: other } of this.calls.values()) if (other >= level) pending++
-    if (this.strikes < 2 || pending >= this.strikes) return
-    this.strikes = 0
-    this.size = Math.min(this.size, Math.max(1, level - 1))
+    if (this.strikes >= 2 && pending < this.strikes) this.lower(level - 1)
+  }
+
+  /** Whether the last place is one that the endpoint does not have: refused more often than calls are anyway. */
+  private isFull(): boolean {
+    this.top = this.top.filter(({ level }) => level >= this.size)
+    const calls = this.top.length
+    const refused = this.top.filter((call) => call.refused).length
+    if (refused < full.refused || refused < calls * (calls < full.few ? 0.5 : full.part)) return false
+    const others = this.last.filter(Boolean).length - refused
+    const usual = Math.max(0, others) / Math.max(full.known, this.last.length - calls)
+    return refused >= Math.round(full.refused + full.margin * calls * usual)
+  }
+
+  private lower(to: number): void {
+    this.loweredAt = this.count
+    this.resize(Math.min(this.size, to))
     this.ceiling = this.size
-    this.progress = 0
+    this.proven = Math.min(this.proven, this.size)
+    this.strikes = 0
     this.refusals = Math.min(1, Math.max(0, this.refusals) + 1)
+  }
+
+  private resize(to: number): void {
+    const size = Math.min(this.most, Math.max(1, to))
+    if (size === this.size) return
+    this.size = size
+    this.progress = 0
+    this.top = []
   }
 
   private note(refused: boolean): void {
@@ -146,10 +193,9 @@ export class Window {
   }
 
   private cut(left: number): void {
-    this.ceiling = this.size
-    this.size = Math.max(1, Math.floor(this.size * left))
+    this.ceiling = Math.max(1, this.size - 1)
+    this.resize(Math.floor(this.size * left))
     this.proven = 0
-    this.progress = 0
     this.refusals = 0
     this.strikes = 0
     this.last = []
@@ -159,9 +205,7 @@ export class Window {
 
   private grow(): void {
     this.progress += this.pace()
-    if (this.progress < 1) return
-    this.progress = 0
-    this.size = Math.min(this.most, this.size + 1)
+    if (this.progress >= 1) this.resize(this.size + 1)
   }
 
   /** Places that one success is worth. */

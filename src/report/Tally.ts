@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import type { Event } from "../events/Events.ts"
 import type { Spent } from "../model/Budget.ts"
-import { addUsage, kindOf, noUsage, type Usage } from "../model/Model.ts"
+import { addUsage, noUsage, type Usage } from "../model/Model.ts"
 import type { Outcome } from "../trajectory/Outcome.ts"
 
 /** So many failures of one kind in a row that the run is taken to be unable to go on. */
@@ -44,8 +44,6 @@ export class Tally {
     this.spend(usage, api_calls)
     if (!retryable) this.hopeless++
     this.failures.set(kind, (this.failures.get(kind) ?? 0) + 1)
-    // The budget ends the run by itself, in its own words.
-    if (kind === kindOf("BudgetReached")) return undefined
     this.streak = { kind, count: kind === this.streak.kind ? this.streak.count + 1 : 1 }
     const { count } = this.streak
     return count < this.longestStreak ? undefined : new TooManyFailures({ kind, count, last: message })

@@ -105,16 +105,19 @@ describe("--max_cost", () => {
     await until(() => server.ledger.charges.length >= 46)
     running.kill("SIGINT")
     expect((await running.ended).code).toBe(130)
-    expectAgreed(place, server.ledger)
+    // What the server wrote while the signal was on its way was read by nobody: less than each worker's call.
+    const told = nanoOf(Number(place.json("statistics.json").cost_usd))
+    const unread = server.ledger.nano - told
+    expect(unread).toBeGreaterThanOrEqual(0)
+    expect(unread).toBeLessThan(8 * nano)
     const spent = server.ledger.nano
-    const run = await place.run(server, { ...workers, resume: true, max_cost: (spent + 10.5 * nano) / 1e9 })
+    const run = await place.run(server, { ...workers, resume: true, max_cost: (told + 10.5 * nano) / 1e9 })
     expect(run.code).toBe(1)
     expect(server.ledger.nano - spent).toBeLessThanOrEqual(10 * nano)
     expect(server.ledger.nano - spent).toBeGreaterThan(5 * nano)
-    expectAgreed(place, server.ledger)
     await place.complete(server, { ...cheap, num_workers: 8, resume: true })
     expectSaved(place, prompts)
-    expectAgreed(place, server.ledger)
+    expect(nanoOf(Number(place.json("statistics.json").cost_usd))).toBe(server.ledger.nano - unread)
   })
 
   it("counts what those released cost that a hopeless endpoint ended", async () => {

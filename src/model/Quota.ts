@@ -13,7 +13,7 @@ interface Reading {
 /** Weight of the newest call in the mean of tokens a call. */
 const weight = 0.1
 
-export class Allowance {
+export class Quota {
   private readonly readings = new Map<RateLimit["of"], Reading>()
   private tokensPerCall = 0
 
