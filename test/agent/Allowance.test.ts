@@ -25,20 +25,31 @@ describe("An allowance", () => {
     expect(new Allowance({ maxCost: 0.01, maxTokens: 1 }).left(used(500, 500, 5))).toBe("more")
     expect(one({}, used(1e9, 1e9, 1e9))).toBe("more")
   })
-  it("expects the next prompt to hold the last one, its answer and what the tools gave.", () => {
-    // 100 + 20 spent; then 100 + 20 + 40 / 4 and an answer of 20; then again as much more.
-    const result = "x".repeat(40)
-    const second = 100 + 20 + 10 + 20
-    const third = second + 20 + 10
+  it("expects the next call to use what the last did, and more by as much as that used more than the one before.", () => {
+    expect(one({ maxTokens: 239 }, used(100, 20))).toBe("none")
+    expect(one({ maxTokens: 240 }, used(100, 20))).toBe("one")
+    expect(one({ maxTokens: 360 }, used(100, 20))).toBe("more")
+    const grown = (maxTokens: number) => {
+      const allowance = new Allowance({ maxCost: null, maxTokens })
+      allowance.received({ usage: used(100, 20) }, true)
+      allowance.received({ usage: used(120, 20) }, true)
+      return allowance.left({ total: 260, cost_usd: 0 })
+    }
+    expect([419, 420, 599, 600].map(grown)).toEqual(["none", "one", "one", "more"])
+  })
+  it("expects a call that is much larger than the last to use what it seems to: the last prompt, its answer, the results, an answer.", () => {
+    const result = "x".repeat(4000)
+    const second = 100 + 20 + 1000 + 20
+    const third = second + 20 + 1000
     expect(one({ maxTokens: 120 + second - 1 }, used(100, 20), result)).toBe("none")
     expect(one({ maxTokens: 120 + second }, used(100, 20), result)).toBe("one")
-    expect(one({ maxTokens: 120 + second + third - 1 }, used(100, 20), result)).toBe("one")
     expect(one({ maxTokens: 120 + second + third }, used(100, 20), result)).toBe("more")
+    expect(one({ maxCost: 0.012 * (1 + second / 120) - 1e-6 }, used(100, 20, 0.012), result)).toBe("none")
+    expect(one({ maxCost: 0.012 * (1 + second / 120) + 1e-6 }, used(100, 20, 0.012), result)).toBe("one")
   })
-  it("expects money at the last call's rate, never less than the last call cost, and sums that differ by rounding to be equal.", () => {
-    const second = (0.012 * (100 + 20 + 20)) / 120
-    expect(one({ maxCost: 0.012 + second - 1e-6 }, used(100, 20, 0.012))).toBe("none")
-    expect(one({ maxCost: 0.012 + second - 1e-10 }, used(100, 20, 0.012))).toBe("one")
+  it("takes sums of money that differ by rounding for equal.", () => {
+    expect(one({ maxCost: 0.024 - 1e-6 }, used(100, 20, 0.012))).toBe("none")
+    expect(one({ maxCost: 0.024 - 1e-10 }, used(100, 20, 0.012))).toBe("one")
     expect(one({ maxCost: 0.3 }, { ...noUsage, cost_usd: 0.1 })).toBe("more")
     expect(one({ maxCost: 0.2 }, { ...noUsage, cost_usd: 0.1 })).toBe("one")
     expect(one({ maxCost: 0.19 }, { ...noUsage, cost_usd: 0.1 })).toBe("none")
