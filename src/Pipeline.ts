@@ -6,9 +6,10 @@ import * as TimeLimit from "./agent/TimeLimit.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import * as Events from "./events/Events.ts"
 import { Budget } from "./model/Budget.ts"
+import { kindOf } from "./model/Model.ts"
 import { changes, filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
 import { Progress } from "./report/Progress.ts"
-import type { Report } from "./report/Report.ts"
+import { type Halt, type Report, wentOn } from "./report/Report.ts"
 import * as Statistics from "./report/Statistics.ts"
 import * as Summary from "./report/Summary.ts"
 import { doneEvent, Tally, type TooManyFailures } from "./report/Tally.ts"
@@ -48,16 +49,17 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const tally = new Tally(config.max_consecutive_failures)
   const worked = work(plan, tally).pipe(
     Effect.zipRight(budget.reached),
+    Effect.map((message): Halt => ({ kind: message === "" ? "" : kindOf("BudgetReached"), message })),
     // The model's error here is one that no prompt can get past.
     Effect.catchTags({
-      ModelError: ({ message }) => Effect.succeed(message),
-      TooManyFailures: ({ message }) => Effect.succeed(message)
+      ModelError: ({ reason, message }) => Effect.succeed<Halt>({ kind: kindOf(reason), message }),
+      TooManyFailures: ({ _tag, message }) => Effect.succeed<Halt>({ kind: kindOf(_tag), message })
     }),
-    Effect.map((halted) => ({ halted, stopped: false }))
+    Effect.map((halt) => ({ halt, stopped: false }))
   )
-  const stopped = Effect.as(options.stop ?? Effect.never, { halted: "", stopped: true })
+  const stopped = Effect.as(options.stop ?? Effect.never, { halt: wentOn, stopped: true })
   const exit = yield* Effect.exit(Effect.raceFirst(worked, stopped))
-  const ended = Exit.getOrElse(exit, () => ({ halted: "", stopped: false }))
+  const ended = Exit.getOrElse(exit, () => ({ halt: wentOn, stopped: false }))
   const report = yield* conclude({ plan, tally, started, ...ended }).pipe(
     // A run that could not go on says why it could not, rather than what that broke in turn.
     Effect.catchAll(
@@ -199,11 +201,10 @@ interface Ended {
   /** Milliseconds since the epoch. */
   readonly started: number
   readonly stopped: boolean
-  /** Why the run could not go on; empty when it could. */
-  readonly halted: string
+  readonly halt: Halt
 }
 
-const conclude = Effect.fnUntraced(function* ({ plan, tally, started, stopped, halted }: Ended) {
+const conclude = Effect.fnUntraced(function* ({ plan, tally, started, stopped, halt }: Ended) {
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
@@ -249,9 +250,9 @@ const conclude = Effect.fnUntraced(function* ({ plan, tally, started, stopped, h
     durationSeconds,
     badLines: dataset.badLines.count,
     stopped,
-    halted: toDo > idle ? halted : ""
+    halted: toDo > idle ? halt.message : ""
   }
-  const told = { done: done.count, to_do: toDo, halted: report.halted, took: now - started }
+  const told = { done: done.count, to_do: toDo, halted: toDo > idle ? halt.kind : "", took: now - started }
   yield* Events.emit({ event: "run_done", ...told })
   return report
 })

@@ -25,13 +25,14 @@ export type Event =
       readonly next_try: number
       readonly wait: number
     })
-  /** Calls in flight at most, and what changed that: `429`, `success`, … */
+  /** Calls in flight at most, and what changed that: `refused` or `answered`. */
   | { readonly event: "throttle"; readonly before: number; readonly limit: number; readonly why: string }
-  /** No call is begun for so long: the endpoint asked for it, or its limit is used up. */
+  /** No call is begun for so long: `refused`, the endpoint asked all to wait; `quota`, its limit is used up. */
   | { readonly event: "pause"; readonly wait: number; readonly why: string }
+  /** `why`: the kind of the failure that showed it. */
   | { readonly event: "endpoint_down"; readonly why: string }
   | { readonly event: "endpoint_up"; readonly down: number }
-  | { readonly event: "budget_reached"; readonly why: string }
+  | { readonly event: "budget_reached" }
   | (Whose & {
       readonly event: "prompt_done"
       readonly batch_num: number
@@ -47,7 +48,7 @@ export type Event =
       readonly event: "run_done"
       readonly done: number
       readonly to_do: number
-      /** Why it could not go on, else empty. */
+      /** The kind of what it could not go on for, such as `unauthorized` or `budget_reached`; else empty. */
       readonly halted: string
       readonly took: number
     }

@@ -135,7 +135,7 @@ export const within = (
       }
       if (reserved.size > 0) return Effect.zipRight(turn, admit(size))
       reached = passed(call.cost, call.tokens)
-      return Effect.zipRight(Events.emit({ event: "budget_reached", why: reached }), Effect.zipRight(wake, stopped()))
+      return Effect.zipRight(Events.emit({ event: "budget_reached" }), Effect.zipRight(wake, stopped()))
     })
 
   const stopped = () => Effect.fail(new ModelError({ reason: "BudgetReached", detail: reached }))

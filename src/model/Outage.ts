@@ -2,7 +2,7 @@
 import { Clock, Context, Duration, Effect, Either, FiberRef, HashMap, Layer, Option } from "effect"
 import * as Events from "../events/Events.ts"
 import { Endpoint, type EndpointService } from "./Endpoint.ts"
-import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
+import { type Answer, type Ask, kindOf, Model, type ModelError, type ModelService } from "./Model.ts"
 
 export interface Options {
   /** The longest wait for an endpoint that is down. */
@@ -96,7 +96,7 @@ export const waiting = (
     yield* told(
       `the endpoint is down since ${clock(now)} (${error.message}): waiting for it, at most ${Duration.format(maxWait)} (--max_wait)`
     )
-    yield* Events.emit({ event: "endpoint_down", why: error.message })
+    yield* Events.emit({ event: "endpoint_down", why: kindOf(error.reason) })
   })
 
   /** A call failed, perhaps for want of the endpoint. */

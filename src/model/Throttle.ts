@@ -101,7 +101,7 @@ export const throttled = (
     Effect.suspend(() => {
       if (until <= pausedUntil) return Effect.void
       pausedUntil = until
-      return Events.emit({ event: "pause", wait: until - now, why: "its rate limit is used up" })
+      return Events.emit({ event: "pause", wait: until - now, why: "quota" })
     })
 
   const settle = (call: Call, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
@@ -143,7 +143,7 @@ export const throttled = (
         Effect.logInfo(
           `all calls are refused (${error.message}): none is made for ${Duration.format(Duration.millis(wait))}`
         ),
-        Events.emit({ event: "pause", wait, why: error.message })
+        Events.emit({ event: "pause", wait, why: "refused" })
       )
     })
 

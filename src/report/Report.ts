@@ -2,6 +2,14 @@
 import type { Merged } from "../store/Merge.ts"
 import type { Statistics } from "./Statistics.ts"
 
+/** Why a run could not go on, in a word and in a sentence; empty when it could. */
+export interface Halt {
+  readonly kind: string
+  readonly message: string
+}
+
+export const wentOn: Halt = { kind: "", message: "" }
+
 /** Figures of the whole run, and what this session of work met. */
 export interface Report {
   readonly runName: string
