@@ -12,8 +12,8 @@ const tolerance = 1e-9
 /** Characters of a tool result that make a token. */
 const charactersPerToken = 4
 
-/** A next call that seems larger than the last by more than this factor is taken to be so; below, what calls have grown by so far counts. */
-const leap = 1.5
+/** Tool results that are so large beside the last call make the next one larger by what they hold; below, what calls have grown by so far counts. */
+const large = 0.5
 
 interface Spending {
   readonly tokens: number
@@ -50,21 +50,19 @@ export class Allowance {
   /** Calls that still fit after what was spent: none, one, or more than one. */
   left(spent: Pick<Usage, "total" | "cost_usd">): "none" | "one" | "more" {
     if (this.last === undefined || (this.limits.maxCost === null && this.limits.maxTokens === null)) return "more"
-    const prompt = this.last.prompt + this.answered + this.results
-    const next = this.estimate(this.last, prompt, 1)
+    const next = this.estimate(this.last, 1)
     const now = { tokens: spent.total + next.tokens, cost: spent.cost_usd + next.cost }
     if (!this.fits(now)) return "none"
-    // The results of the call after it are taken to be as long as those at hand.
-    const after = this.estimate(this.last, prompt + this.completion + this.results, 2)
+    const after = this.estimate(this.last, 2)
     return this.fits({ tokens: now.tokens + after.tokens, cost: now.cost + after.cost }) ? "more" : "one"
   }
 
-  /** What the call so many after the last could spend, whose prompt would be of so many tokens. */
-  private estimate(last: Usage, prompt: number, calls: number): Spending {
+  /** What the call so many after the last could spend; the results of each are taken to be as long as those at hand. */
+  private estimate(last: Usage, calls: number): Spending {
     const tokens = last.total + calls * this.growth.tokens
     const cost = last.cost_usd + calls * this.growth.cost
-    const size = prompt + this.completion
-    if (size <= last.total * leap ** calls) return { tokens, cost }
+    if (this.results <= last.total * large) return { tokens, cost }
+    const size = last.prompt + this.completion + calls * (this.answered + this.results)
     return {
       tokens: Math.max(tokens, size),
       cost: Math.max(cost, last.total === 0 ? 0 : (size * last.cost_usd) / last.total)

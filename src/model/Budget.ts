@@ -19,9 +19,16 @@ export interface Spent {
   readonly calls: number
 }
 
+/** What earlier sessions of work have spent: US dollars, tokens, and the answers that they were spent on. */
+export interface Before {
+  readonly cost: number
+  readonly tokens: number
+  readonly calls: number
+}
+
 export interface BudgetService {
-  /** Tells what was spent before this session of work. */
-  readonly begin: (before: { readonly cost: number; readonly tokens: number }) => Effect.Effect<void>
+  /** Tells what was spent before this session of work, and on how many answers. */
+  readonly begin: (before: Before) => Effect.Effect<void>
   /** What this session of work has spent so far, prompts in flight included. */
   readonly spent: Effect.Effect<Spent>
   /** Why no call is made any more, in a sentence; empty while calls are made. */
@@ -77,6 +84,11 @@ class Experience {
     if (size > this.largest.size) Object.assign(this.largest, { size, amount })
   }
 
+  /** Calls of before, whose sizes nobody knows, spent so much. */
+  expect(amount: number): void {
+    this.most = Math.max(this.most, amount)
+  }
+
   /** What a call of this size could spend: the most so far, and more for one that is larger than all, where size tells. */
   of(size: number): number {
     const { smallest, largest } = this
@@ -97,7 +109,7 @@ export const within = (
   limits: Limits
 ): { readonly model: ModelService; readonly budget: BudgetService } => {
   const limited = limits.cost !== null || limits.tokens !== null
-  let before = { cost: 0, tokens: 0 }
+  let before: Before = { cost: 0, tokens: 0, calls: 0 }
   let spent = noUsage
   let calls = 0
   let reached = ""
@@ -206,6 +218,10 @@ export const within = (
       begin: (earlier) =>
         Effect.sync(() => {
           before = earlier
+          if (earlier.calls === 0) return
+          // Of single calls nothing is known; their mean is better than nothing.
+          seen.cost.expect(earlier.cost / earlier.calls)
+          seen.tokens.expect(earlier.tokens / earlier.calls)
         }),
       spent: Effect.sync(() => ({ usage: spent, calls })),
       reached: Effect.sync(() => reached)

@@ -60,7 +60,6 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
     /No container engine answers at unix:\/\/\/nowhere\/docker\.sock \(.*named by DOCKER_HOST; start it, or set DOCKER_HOST/,
     { DOCKER_HOST: "unix:///nowhere/docker.sock" }
   ],
-  ["an option of a later version", { max_cost: 5 }, /--max_cost is not part of this version yet/],
   [
     "an unknown distribution",
     { distribution: "nonsuch" },
