@@ -158,7 +158,7 @@ describe("With a collector", () => {
     expect(collector.requests.filter(({ path }) => path === "/v1/traces").length).toBeGreaterThan(1)
     expect(warnings(stderr)).toEqual([])
   })
-  it("Protobuf is what it is sent without a word for JSON, packed where it asks for that", async () => {
+  it("Protobuf is what it is sent without a word for JSON, packed and with a login where its variables have them", async () => {
     const place = new Workplace()
     place.dataset(many(2))
     const collector = await collect()
@@ -166,13 +166,20 @@ describe("With a collector", () => {
     const { stderr } = await place.complete(
       server,
       {},
-      { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_COMPRESSION: "gzip" }
+      {
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url.replace("http://", "http://me:p%40ss@"),
+        OTEL_EXPORTER_OTLP_COMPRESSION: "gzip"
+      }
     )
     expect(warnings(stderr)).toEqual([])
     const [traces, metrics] = ["/v1/traces", "/v1/metrics"].map((at) => {
       const all = collector.requests.filter(({ path }) => path === at)
       for (const { headers, text } of all) {
-        expect(headers).toMatchObject({ "content-type": "application/x-protobuf", "content-encoding": "gzip" })
+        expect(headers).toMatchObject({
+          "content-type": "application/x-protobuf",
+          "content-encoding": "gzip",
+          authorization: `Basic ${Buffer.from("me:p@ss").toString("base64")}`
+        })
         expect(text).not.toContain("SECRET")
         expect(text).toContain("batch-runner")
       }
