@@ -33,10 +33,7 @@ const openCollector = Effect.fn("Listeners.openCollector")(function* (config: Se
   for (const remark of collector.remarks) yield* Effect.logWarning(remark)
   if (collector.traces === undefined && collector.metrics === undefined) return
   const { open } = yield* Effect.promise(() => import("../events/Telemetry.ts"))
-  return yield* open(
-    { ...collector, resource: { "service.version": version, ...collector.resource } },
-    { "gen_ai.request.model": config.model, ...addressOf(config) }
-  )
+  return yield* open(collector, version, { "gen_ai.request.model": config.model, ...addressOf(config) })
 })
 
 const addressOf = ({ base_url, model }: Settings) => {

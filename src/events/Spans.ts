@@ -1,7 +1,6 @@
-/** The tracer of a run: spans of prompts, model calls, tool calls and sandboxes, and nothing of all others that the program has. */
-import { randomUUID } from "node:crypto"
+/** The tracer of a run: spans of prompts, model calls, tool calls and sandboxes become those of OpenTelemetry, and nothing of all others that the program has. */
+import * as Otel from "@opentelemetry/api"
 import { type Context, type Exit, Option, Tracer } from "effect"
-import * as Otlp from "./Otlp.ts"
 import { type Attributes, released } from "./Span.ts"
 
 /** What a span that ended tells, also to those who only count. */
@@ -11,14 +10,19 @@ export interface Ended {
   readonly attributes: ReadonlyMap<string, unknown>
 }
 
+/** Hears of every span that is told, also of those that a sampler leaves out. */
 export interface Watcher {
   readonly began: (name: string) => void
   readonly ended: (span: Ended) => void
-  /** The span as a collector takes it. */
-  readonly take: (span: Otlp.SpanJson) => void
 }
 
-const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 }
+const kinds = {
+  internal: Otel.SpanKind.INTERNAL,
+  server: Otel.SpanKind.SERVER,
+  client: Otel.SpanKind.CLIENT,
+  producer: Otel.SpanKind.PRODUCER,
+  consumer: Otel.SpanKind.CONSUMER
+}
 
 /** Names of spans that are told; all others belong to the library and its logger. */
 const isOurs = (name: string): boolean =>
@@ -27,26 +31,26 @@ const isOurs = (name: string): boolean =>
 /** Events of a span that are told: log lines come the same way, and hold texts. */
 export const retryEvent = "batch_runner.retry"
 
-/** Events of one span at most. */
-const mostEvents = 100
+/** Characters of a text at most. */
+const longest = 256
 
-/** 32 hexadecimal digits: Node keeps random bytes ready for these alone. */
-const randomId = (): string => randomUUID().replaceAll("-", "")
-
-interface Given {
-  readonly name: string
-  readonly parent: Option.Option<Tracer.AnySpan>
-  readonly context: Context.Context<never>
-  readonly links: ReadonlyArray<Tracer.SpanLink>
-  readonly kind: Tracer.SpanKind
-  readonly startTime: bigint
+const valueOf = (value: unknown): Otel.AttributeValue => {
+  if (Array.isArray(value)) return value.map((each) => textOf(each))
+  return typeof value === "number" || typeof value === "boolean" ? value : textOf(value)
 }
 
-class Told implements Tracer.Span {
+const textOf = (value: unknown): string => String(value).slice(0, longest).toWellFormed()
+
+const billion = 1_000_000_000n
+
+/** Of nanoseconds since the epoch. */
+const timeOf = (nanos: bigint): Otel.HrTime => [Number(nanos / billion), Number(nanos % billion)]
+
+class Bridge implements Tracer.Span {
   readonly _tag = "Span"
-  readonly sampled = true
-  readonly spanId = randomId().slice(16)
+  readonly spanId: string
   readonly traceId: string
+  readonly sampled: boolean
   readonly name: string
   readonly parent: Option.Option<Tracer.AnySpan>
   readonly context: Context.Context<never>
@@ -54,112 +58,75 @@ class Told implements Tracer.Span {
   readonly kind: Tracer.SpanKind
   readonly attributes = new Map<string, unknown>()
   status: Tracer.SpanStatus
-  private readonly events: Array<Otlp.SpanJson["events"][number]> = []
-  private readonly above: Told | undefined
-  private readonly watcher: Watcher
+  /** Its own span, or of one that is passed over the nearest above: what is below belongs to that. */
+  readonly nearest: Otel.Span | undefined
+  private readonly watcher: Watcher | undefined
 
-  constructor(given: Given, above: Told | undefined, watcher: Watcher) {
+  /** Without a watcher it is passed over. */
+  constructor(
+    given: Pick<Tracer.Span, "name" | "parent" | "context" | "links" | "kind">,
+    startTime: bigint,
+    nearest: Otel.Span | undefined,
+    watcher: Watcher | undefined
+  ) {
+    const { spanId = "", traceId = "" } = nearest?.spanContext() ?? {}
+    this.spanId = spanId
+    this.traceId = traceId
+    this.sampled = watcher !== undefined
     this.name = given.name
     this.parent = given.parent
     this.context = given.context
     this.links = given.links
     this.kind = given.kind
-    this.status = { _tag: "Started", startTime: given.startTime }
-    this.above = above
-    this.traceId = above?.traceId ?? randomId()
+    this.status = { _tag: "Started", startTime }
+    this.nearest = nearest
     this.watcher = watcher
   }
 
   attribute(key: string, value: unknown): void {
+    if (this.watcher === undefined) return
     this.attributes.set(key, value)
+    this.nearest?.setAttribute(key, valueOf(value))
   }
 
   event(name: string, startTime: bigint, attributes: Readonly<Record<string, unknown>> = {}): void {
-    if (name !== retryEvent || this.events.length >= mostEvents) return
-    this.events.push({
-      name,
-      timeUnixNano: String(startTime),
-      attributes: Otlp.attributesOf(Object.entries(attributes))
-    })
+    if (name !== retryEvent) return
+    const told = Object.entries(attributes).map(([key, value]) => [key, valueOf(value)] as const)
+    this.nearest?.addEvent(name, Object.fromEntries(told), timeOf(startTime))
   }
 
   addLinks(): void {}
 
   /** What went wrong is told by its kind alone: messages may hold texts of the conversation. */
   end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
+    const { name, attributes, nearest, watcher } = this
     const { startTime } = this.status
     this.status = { _tag: "Ended", startTime, endTime, exit }
-    const error = this.attributes.get("error.type")
-    const { name, attributes } = this
-    this.watcher.ended({ name, seconds: Number(endTime - startTime) / 1e9, attributes })
-    this.watcher.take({
-      traceId: this.traceId,
-      spanId: this.spanId,
-      parentSpanId: this.above?.spanId ?? "",
-      name,
-      kind: kinds[this.kind],
-      startTimeUnixNano: String(startTime),
-      endTimeUnixNano: String(endTime),
-      attributes: Otlp.attributesOf(attributes),
-      events: this.events,
-      status: error === undefined || error === released ? { code: 0 } : { code: 2, message: String(error) }
-    })
+    if (watcher === undefined) return
+    watcher.ended({ name, seconds: Number(endTime - startTime) / 1e9, attributes })
+    const error = attributes.get("error.type")
+    if (error !== undefined && error !== released) {
+      nearest?.setStatus({ code: Otel.SpanStatusCode.ERROR, message: textOf(error) })
+    }
+    nearest?.end(timeOf(endTime))
   }
-}
-
-/** A span of no interest: what is below it belongs to the nearest one above that is told. */
-class Passing implements Tracer.Span {
-  readonly _tag = "Span"
-  readonly sampled = false
-  readonly spanId: string
-  readonly traceId: string
-  readonly name: string
-  readonly parent: Option.Option<Tracer.AnySpan>
-  readonly context: Context.Context<never>
-  readonly links: ReadonlyArray<Tracer.SpanLink>
-  readonly kind: Tracer.SpanKind
-  readonly attributes = new Map<string, unknown>()
-  readonly above: Told | undefined
-  status: Tracer.SpanStatus
-
-  constructor(given: Given, above: Told | undefined) {
-    this.name = given.name
-    this.parent = given.parent
-    this.context = given.context
-    this.links = given.links
-    this.kind = given.kind
-    this.status = { _tag: "Started", startTime: given.startTime }
-    this.above = above
-    this.spanId = above?.spanId ?? ""
-    this.traceId = above?.traceId ?? ""
-  }
-
-  attribute(): void {}
-
-  event(name: string, startTime: bigint, attributes?: Readonly<Record<string, unknown>>): void {
-    this.above?.event(name, startTime, attributes)
-  }
-
-  addLinks(): void {}
-
-  end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
-    this.status = { _tag: "Ended", startTime: this.status.startTime, endTime, exit }
-  }
-}
-
-const toldOf = (span: Tracer.AnySpan | undefined): Told | undefined => {
-  if (span instanceof Told) return span
-  return span instanceof Passing ? span.above : undefined
 }
 
 /** `constant` are attributes by the name of a span, such as the model that all calls ask. */
-export const tracer = (watcher: Watcher, constant: Readonly<Record<string, Attributes>>): Tracer.Tracer =>
+export const tracer = (
+  otel: Otel.Tracer,
+  watcher: Watcher,
+  constant: Readonly<Record<string, Attributes>>
+): Tracer.Tracer =>
   Tracer.make({
     span: (name, parent, context, links, startTime, kind) => {
-      const above = toldOf(Option.getOrUndefined(parent))
-      const given = { name, parent, context, links, startTime, kind }
-      if (!isOurs(name)) return new Passing(given, above)
-      const span = new Told(given, above, watcher)
+      const given = { name, parent, context, links, kind }
+      const outer = Option.getOrUndefined(parent)
+      const above = outer instanceof Bridge ? outer.nearest : undefined
+      if (!isOurs(name)) return new Bridge(given, startTime, above, undefined)
+      const place = above === undefined ? Otel.ROOT_CONTEXT : Otel.trace.setSpan(Otel.ROOT_CONTEXT, above)
+      const own = otel.startSpan(name, { kind: kinds[kind], startTime: timeOf(startTime) }, place)
+      const span = new Bridge(given, startTime, own, watcher)
       for (const [key, value] of Object.entries(constant[name] ?? {})) span.attribute(key, value)
       watcher.began(name)
       return span

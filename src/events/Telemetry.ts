@@ -1,15 +1,23 @@
-/** Traces and metrics of a run on their way to a collector of OpenTelemetry; loaded when one is named. */
-import { Effect, FiberRef, HashMap, type Tracer } from "effect"
+/** Traces and metrics of a run on their way to a collector, by the SDK of OpenTelemetry; loaded when one is named. */
+import { OTLPMetricExporter as JsonMetrics } from "@opentelemetry/exporter-metrics-otlp-http"
+import { OTLPMetricExporter as ProtobufMetrics } from "@opentelemetry/exporter-metrics-otlp-proto"
+import { OTLPTraceExporter as JsonTraces } from "@opentelemetry/exporter-trace-otlp-http"
+import { OTLPTraceExporter as ProtobufTraces } from "@opentelemetry/exporter-trace-otlp-proto"
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources"
+import {
+  type InstrumentType,
+  MeterProvider,
+  type MetricReader,
+  PeriodicExportingMetricReader
+} from "@opentelemetry/sdk-metrics"
+import { BasicTracerProvider, BatchSpanProcessor, type SpanProcessor } from "@opentelemetry/sdk-trace-base"
+import { Duration, Effect, Runtime, type Tracer } from "effect"
 import type { Collector, Receiver } from "./Collector.ts"
 import type { EventsService } from "./Events.ts"
+import { Exporter, lastLimit } from "./Exporter.ts"
 import * as Figures from "./Figures.ts"
-import * as Otlp from "./Otlp.ts"
-import * as Sender from "./Sender.ts"
 import type { Attributes } from "./Span.ts"
 import * as Spans from "./Spans.ts"
-
-/** Spans that wait at most. */
-const most = 10_000
 
 export interface Telemetry {
   readonly events: EventsService
@@ -17,51 +25,53 @@ export interface Telemetry {
 }
 
 /** What the spans and metrics of this scope say goes to the collector; `calls` are attributes of every model call. */
-export const open = Effect.fn("Telemetry.open")(function* (collector: Collector, calls: Attributes) {
-  const { traces, metrics, resource } = collector
-  const clock = yield* Effect.clock
-  const started = clock.unsafeCurrentTimeNanos()
-  const figures = Figures.make()
-  let spans: Array<Otlp.SpanJson> = []
+export const open = Effect.fn("Telemetry.open")(function* (collector: Collector, version: string, calls: Attributes) {
+  const { traces, metrics, every } = collector
+  const runtime = yield* Effect.runtime<never>()
   let warned = false
-  const refused = ({ url }: Receiver, why: string) =>
-    Effect.suspend(() => {
-      if (warned) return Effect.void
+  const refusedBy =
+    ({ origin }: Receiver) =>
+    (why: string) => {
+      if (warned) return
       warned = true
-      const { origin } = new URL(url)
-      return Effect.logWarning(
-        `the OpenTelemetry collector at ${origin} does not take what it is sent (${why}); the run goes on, and this is said once`
-      ).pipe(Effect.locally(FiberRef.currentLogAnnotations, HashMap.empty()))
-    })
+      Runtime.runFork(runtime)(
+        Effect.logWarning(
+          `the OpenTelemetry collector at ${origin} does not take what it is sent (${why}); the run goes on, and this is said once`
+        )
+      )
+    }
 
-  const sources: Array<Sender.Source> = []
+  const resource = defaultResource()
+    .merge(resourceFromAttributes({ "service.name": "batch-runner", "service.version": version }))
+    .merge(detectResources({ detectors: [envDetector] }))
+
+  const last = { timeoutMillis: Duration.toMillis(lastLimit) }
+  const endings: Array<Effect.Effect<void>> = []
+  const spanProcessors: Array<SpanProcessor> = []
+  const readers: Array<MetricReader> = []
   if (traces !== undefined) {
-    sources.push({
-      receiver: traces,
-      rest: () => spans.length,
-      next: Effect.sync(() => {
-        const some = spans.slice(0, Sender.group)
-        spans = spans.slice(Sender.group)
-        return some.length === 0 ? undefined : Otlp.traces(resource, some)
-      })
-    })
+    const Sending = traces.protocol === "http/json" ? JsonTraces : ProtobufTraces
+    const exporter = new Exporter(new Sending(), new Sending(last), refusedBy(traces))
+    spanProcessors.push(new BatchSpanProcessor(exporter))
+    endings.push(exporter.end(() => tracers.shutdown()))
   }
   if (metrics !== undefined) {
-    sources.push({
-      receiver: metrics,
-      rest: () => 0,
-      next: Effect.sync(() => Otlp.metrics(resource, figures.snapshot(started, clock.unsafeCurrentTimeNanos())))
+    const Sending = metrics.protocol === "http/json" ? JsonMetrics : ProtobufMetrics
+    const usual = new Sending()
+    const exporter = Object.assign(new Exporter(usual, new Sending(last), refusedBy(metrics)), {
+      selectAggregationTemporality: (instrument: InstrumentType) => usual.selectAggregationTemporality(instrument)
     })
+    readers.push(new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: every }))
+    endings.push(exporter.end(() => meters.shutdown()))
   }
-  yield* Sender.run(sources, refused)
+  const tracers = new BasicTracerProvider({ resource, spanProcessors })
+  const meters = new MeterProvider({ resource, readers })
+  yield* Effect.addFinalizer(() => Effect.all(endings, { concurrency: "unbounded", discard: true }))
 
-  const watcher: Spans.Watcher = {
-    began: figures.began,
-    ended: figures.ended,
-    take: (span) => {
-      if (traces !== undefined && spans.length < most) spans.push(span)
-    }
+  const figures = Figures.make(meters.getMeter("batch-runner"))
+  const telemetry: Telemetry = {
+    events: figures,
+    tracer: Spans.tracer(tracers.getTracer("batch-runner"), figures, { "model.complete": calls })
   }
-  const telemetry: Telemetry = { events: figures, tracer: Spans.tracer(watcher, { "model.complete": calls }) }
   return telemetry
 })

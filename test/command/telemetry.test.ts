@@ -13,6 +13,7 @@ const named = (spans: ReadonlyArray<Span>, name: string) => spans.filter((span) 
 
 const collected = (url: string, more: Readonly<Record<string, string>> = {}) => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
   ...more
 })
 
@@ -44,7 +45,7 @@ describe("With a collector", () => {
       const about = attributesOf(prompt)
       const children = spans.filter(({ parentSpanId }) => parentSpanId === prompt.spanId)
       expect(children.every(({ traceId }) => traceId === prompt.traceId)).toBe(true)
-      expect(prompt.parentSpanId).toBe("")
+      expect(prompt.parentSpanId ?? "").toBe("")
       const failed = about["batch_runner.prompt_index"] === 4
       expect(children.map(({ name }) => name).toSorted()).toEqual(
         failed
@@ -87,6 +88,9 @@ describe("With a collector", () => {
       expect(resource).toEqual({
         "service.name": "batch-runner",
         "service.version": expect.any(String),
+        "telemetry.sdk.language": "nodejs",
+        "telemetry.sdk.name": "opentelemetry",
+        "telemetry.sdk.version": expect.any(String),
         "deployment.environment": "test",
         team: "a,b"
       })
@@ -121,7 +125,7 @@ describe("With a collector", () => {
     expect(collector.value("tool.calls", { tool: "terminal", ok: "true" })).toBe(5)
     expect(collector.value("tool.calls", { tool: "unknown", ok: "false" })).toBe(5)
     const [duration] = collector.points("model.call.duration")
-    expect(duration).toMatchObject({ count: "11", sum: expect.any(Number) })
+    expect(duration).toMatchObject({ count: 11, sum: expect.any(Number) })
     expect(duration?.bucketCounts?.reduce((sum, count) => sum + Number(count), 0)).toBe(11)
     expect(duration?.bucketCounts).toHaveLength(Number(duration?.explicitBounds?.length) + 1)
     expect(collector.resources[0]).toMatchObject({ "service.name": "mine" })
@@ -153,6 +157,36 @@ describe("With a collector", () => {
     expect(ids.size).toBe(900)
     expect(collector.requests.filter(({ path }) => path === "/v1/traces").length).toBeGreaterThan(1)
     expect(warnings(stderr)).toEqual([])
+  })
+  it("Protobuf is what it is sent without a word for JSON, packed and with a login where its variables have them", async () => {
+    const place = new Workplace()
+    place.dataset(many(2))
+    const collector = await collect()
+    const server = await serve(runsThenEnds("echo SECRET"))
+    const { stderr } = await place.complete(
+      server,
+      {},
+      {
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url.replace("http://", "http://me:p%40ss@"),
+        OTEL_EXPORTER_OTLP_COMPRESSION: "gzip"
+      }
+    )
+    expect(warnings(stderr)).toEqual([])
+    const [traces, metrics] = ["/v1/traces", "/v1/metrics"].map((at) => {
+      const all = collector.requests.filter(({ path }) => path === at)
+      for (const { headers, text } of all) {
+        expect(headers).toMatchObject({
+          "content-type": "application/x-protobuf",
+          "content-encoding": "gzip",
+          authorization: `Basic ${Buffer.from("me:p@ss").toString("base64")}`
+        })
+        expect(text).not.toContain("SECRET")
+        expect(text).toContain("batch-runner")
+      }
+      return all.map(({ text }) => text).join()
+    })
+    expect(traces?.split("execute_tool terminal")).toHaveLength(2 + 1)
+    expect(metrics).toContain("batch_runner.model.call.duration")
   })
   it("variables can send traces alone, elsewhere, or nothing at all", async () => {
     const place = new Workplace()

@@ -1,22 +1,46 @@
 /** Spans of a run: only its own, each under the nearest that is told, and without a word of the conversation. */
 import { describe, expect, it } from "@effect/vitest"
+import { createNoopMeter, SpanStatusCode } from "@opentelemetry/api"
+import {
+  AlwaysOffSampler,
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type Sampler,
+  SimpleSpanProcessor
+} from "@opentelemetry/sdk-trace-base"
 import { Effect, Exit, Logger } from "effect"
 import * as Figures from "../../src/events/Figures.ts"
-import type { SpanJson } from "../../src/events/Otlp.ts"
 import * as Span from "../../src/events/Span.ts"
 import * as Spans from "../../src/events/Spans.ts"
 
-/** What a tracer tells of an effect. */
-const traced = <A, E>(effect: Effect.Effect<A, E>) =>
+/** What a tracer tells of an effect, also to the watcher. */
+const heard = <A, E>(effect: Effect.Effect<A, E>, config: { readonly sampler?: Sampler } = {}) =>
   Effect.gen(function* () {
-    const spans: Array<SpanJson> = []
+    const exporter = new InMemorySpanExporter()
+    const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)], ...config })
+    const watched: Array<string> = []
     const tracer = Spans.tracer(
-      { began: () => {}, ended: () => {}, take: (span) => void spans.push(span) },
+      provider.getTracer("test"),
+      {
+        began: (name) => void watched.push(`${name} began`),
+        ended: ({ name, attributes }) => void watched.push(`${name} ended ${attributes.get("error.type") ?? ""}`)
+      },
       { "model.complete": { "gen_ai.request.model": "m" } }
     )
     yield* Effect.exit(Effect.withTracer(effect, tracer))
-    return spans
+    const spans = exporter.getFinishedSpans().map((span) => ({
+      name: span.name,
+      attributes: span.attributes,
+      status: span.status,
+      events: span.events.map(({ name, attributes }) => ({ name, attributes })),
+      parentSpanId: span.parentSpanContext?.spanId,
+      spanId: span.spanContext().spanId,
+      traceId: span.spanContext().traceId
+    }))
+    return { spans, watched }
   })
+
+const traced = <A, E>(effect: Effect.Effect<A, E>) => Effect.map(heard(effect), ({ spans }) => spans)
 
 const nothing = { attributes: {}, ended: () => ({}) }
 
@@ -45,8 +69,8 @@ describe("A span", () => {
       const [call, prompt] = spans
       expect(spans.map(({ name }) => name)).toEqual(["model.complete", "prompt"])
       expect(call).toMatchObject({ parentSpanId: prompt?.spanId, traceId: prompt?.traceId })
-      expect(call?.attributes).toEqual([{ key: "gen_ai.request.model", value: { stringValue: "m" } }])
-      expect(prompt).toMatchObject({ parentSpanId: "", traceId: expect.stringMatching(/^[0-9a-f]{32}$/) })
+      expect(call?.attributes).toEqual({ "gen_ai.request.model": "m" })
+      expect(prompt).toMatchObject({ parentSpanId: undefined, traceId: expect.stringMatching(/^[0-9a-f]{32}$/) })
     })
   )
   it.effect("holds neither log lines nor the message of an error, but its kind.", () =>
@@ -57,7 +81,7 @@ describe("A span", () => {
           Effect.zipRight(Effect.logInfo("SECRET line"), Effect.fail(new Error("SECRET message")))
         )
       ).pipe(Effect.provide(Logger.add(Logger.none)))
-      expect(spans).toMatchObject([{ status: { code: 2, message: "odd" }, events: [] }])
+      expect(spans).toMatchObject([{ status: { code: SpanStatusCode.ERROR, message: "odd" }, events: [] }])
       expect(JSON.stringify(spans)).not.toContain("SECRET")
     })
   )
@@ -65,14 +89,14 @@ describe("A span", () => {
     Effect.gen(function* () {
       const [span] = yield* traced(within("prompt", Effect.interrupt))
       expect(span).toMatchObject({
-        status: { code: 0 },
-        attributes: [{ key: "error.type", value: { stringValue: "released" } }]
+        status: { code: SpanStatusCode.UNSET },
+        attributes: { "error.type": "released" }
       })
     })
   )
   it.effect("of a model call has its retries as events.", () =>
     Effect.gen(function* () {
-      const retry = Figures.make().emit({
+      const retry = Figures.make(createNoopMeter()).emit({
         event: "retry",
         prompt_index: 0,
         sample: 0,
@@ -84,13 +108,25 @@ describe("A span", () => {
       expect(span?.events).toMatchObject([
         {
           name: "batch_runner.retry",
-          attributes: [
-            { key: "kind", value: { stringValue: "rate_limited" } },
-            { key: "next_try", value: { intValue: "2" } },
-            { key: "wait", value: { intValue: "500" } }
-          ]
+          attributes: { kind: "rate_limited", next_try: 2, wait: 500 }
         }
       ])
+    })
+  )
+  it.effect("counts even where a sampler leaves it out.", () =>
+    Effect.gen(function* () {
+      const { spans, watched } = yield* heard(within("model.complete", Effect.fail("no")), {
+        sampler: new AlwaysOffSampler()
+      })
+      expect(spans).toEqual([])
+      expect(watched).toEqual(["model.complete began", "model.complete ended odd"])
+    })
+  )
+  it.effect("has texts of a bounded length.", () =>
+    Effect.gen(function* () {
+      const attributes = { long: "x".repeat(1000), list: ["y".repeat(1000)], figure: 1, yes: true }
+      const [span] = yield* traced(Span.within("prompt", { ...nothing, attributes }, Effect.void))
+      expect(span?.attributes).toEqual({ long: "x".repeat(256), list: ["y".repeat(256)], figure: 1, yes: true })
     })
   )
   it.effect("is nothing where nobody takes it.", () =>

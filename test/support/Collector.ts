@@ -1,11 +1,13 @@
 /** A collector of OpenTelemetry that keeps what it is sent, or misbehaves as a test says. Plain node:http. */
 import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
+import { gunzipSync } from "node:zlib"
 import { onTestFinished } from "vitest"
 
 export interface Request {
   readonly path: string
   readonly headers: Http.IncomingHttpHeaders
+  /** Unpacked; of Protobuf only what is text in it can be read. */
   readonly text: string
 }
 
@@ -118,7 +120,8 @@ export const collect = async (react: Reaction = () => 200): Promise<Collector> =
     request.on("error", () => {})
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => {
-      const text = Buffer.concat(chunks).toString("utf8")
+      const sent = Buffer.concat(chunks)
+      const text = (request.headers["content-encoding"] === "gzip" ? gunzipSync(sent) : sent).toString("utf8")
       const place = requests.push({ path: request.url ?? "", headers: request.headers, text }) - 1
       const status = react(place)
       if (status !== undefined) response.writeHead(status, { "content-type": "application/json" }).end("{}")
