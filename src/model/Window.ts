@@ -84,10 +84,6 @@ export class Window {
     return this.count
   }
 
-  get free(): boolean {
-    return this.calls.size < this.size
-  }
-
   begin(): Call {
     const call = { number: ++this.count, level: this.calls.size + 1, refused: false }
     this.calls.set(call.number, call)

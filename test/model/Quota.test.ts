@@ -59,13 +59,18 @@ describe("A quota", () => {
   it("never opens for a call that the newest word before the reset leaves no room for.", () => {
     const reading = fc.record({ call: fc.integer({ min: 1, max: 50 }), left: fc.nat(20), resetAt: fc.nat(100) })
     fc.assert(
-      fc.property(fc.array(reading, { minLength: 1 }), fc.integer({ min: 1, max: 80 }), fc.nat(100), (all, call, now) => {
-        const quota = new Quota()
-        for (const { call, left, resetAt } of all) quota.read(call, [limit("requests", left, resetAt)], 0)
-        const newest = all.reduce((best, each) => (each.call >= best.call ? each : best))
-        const shut = newest.resetAt > now && call > newest.call + newest.left
-        expect(quota.opens(call, now)).toBe(shut ? newest.resetAt : 0)
-      })
+      fc.property(
+        fc.array(reading, { minLength: 1 }),
+        fc.integer({ min: 1, max: 80 }),
+        fc.nat(100),
+        (all, call, now) => {
+          const quota = new Quota()
+          for (const { call, left, resetAt } of all) quota.read(call, [limit("requests", left, resetAt)], 0)
+          const newest = all.reduce((best, each) => (each.call >= best.call ? each : best))
+          const shut = newest.resetAt > now && call > newest.call + newest.left
+          expect(quota.opens(call, now)).toBe(shut ? newest.resetAt : 0)
+        }
+      )
     )
   })
 })

@@ -93,7 +93,7 @@ describe("Calls at once in the world of a test", () => {
 /** Begins as many as are free. */
 const fill = (window: Window): Array<Call> => {
   const calls: Array<Call> = []
-  while (window.free) calls.push(window.begin())
+  while (window.inFlight < window.limit) calls.push(window.begin())
   return calls
 }
 
@@ -109,7 +109,7 @@ describe("The window", () => {
     expect([64, 7, 1].map((most) => new Window(most, true).limit)).toEqual([16, 7, 1])
     expect(new Window(64, false).limit).toBe(64)
     const window = new Window(64, true)
-    expect([fill(window).length, window.inFlight, window.begun, window.free]).toEqual([16, 16, 16, false])
+    expect([fill(window).length, window.inFlight, window.begun]).toEqual([16, 16, 16])
   })
   it("grows by one with each answer while more are wanted and none was refused, and never beyond the most.", () => {
     const { window, calls } = busy(20)
@@ -136,6 +136,36 @@ describe("The window", () => {
     expect(limits.indexOf(11)).toBeLessThan(10)
     expect(window.inFlight).toBe(0)
   })
+  it("does so also where they are few.", () => {
+    const { window, calls } = busy(8)
+    for (const call of calls) window.refused(call)
+    expect(window.limit).toBe(5)
+  })
+  it("goes to what was in work when all that came to more was refused, and no further.", () => {
+    const window = new Window(64, true)
+    const calls = fill(window)
+    for (const call of calls.slice(3)) window.refused(call)
+    expect([window.limit, window.inFlight]).toEqual([3, 3])
+    for (const call of calls.slice(0, 3)) window.answered(call, true)
+    expect(window.limit).toBe(3)
+  })
+  it("takes one more than ever was answered for too many when it is refused twice.", () => {
+    const window = new Window(64, true)
+    for (let n = 0; n < 3; n++) window.begin()
+    window.refused(window.begin())
+    expect(window.limit).toBe(16)
+    window.refused(window.begin())
+    expect(window.limit).toBe(3)
+  })
+  it("comes back after a cut with two rounds of answers for each place that it had.", () => {
+    const { window, calls } = busy()
+    for (const call of calls) window.refused(call)
+    const answers = (count: number) => {
+      for (let n = 0; n < count; n++) window.answered(window.begin(), true)
+      return window.limit
+    }
+    expect([answers(5), answers(1), answers(5), answers(2)]).toEqual([11, 12, 12, 13])
+  })
   it("goes on down when all that was begun after a cut is refused too, three each time.", () => {
     const { window, calls } = busy()
     for (const call of calls) window.refused(call)
@@ -146,7 +176,7 @@ describe("The window", () => {
     expect(steps).toEqual([7, 4, 2])
   })
   it("takes single refusals among answers for chance, and many for a sign.", () => {
-    const after = (refusedOf: (n: number) => boolean, count: number) => {
+    const limitAfter = (refusedOf: (n: number) => boolean, count: number) => {
       const { window, calls } = busy()
       for (const call of calls) window.ended(call)
       for (let n = 0; n < count; n++) {
@@ -157,10 +187,10 @@ describe("The window", () => {
       }
       return window.limit
     }
-    expect(after((n) => n % 5 === 0, 200)).toBe(16)
-    expect(after((n) => n % 2 === 0, 20)).toBeLessThan(16)
-    expect(after((n) => n % 3 === 0 && n < 30, 40)).toBe(16)
-    expect(after((n) => n % 10 < 3, 100)).toBe(12)
+    expect(limitAfter((n) => n % 5 === 0, 200)).toBe(16)
+    expect(limitAfter((n) => n % 2 === 0, 20)).toBeLessThan(16)
+    expect(limitAfter((n) => n % 3 === 0 && n < 30, 40)).toBe(16)
+    expect(limitAfter((n) => n % 10 < 3, 100)).toBe(12)
   })
   it("stays between one and the most, and gives back each place, whatever happens in whatever order.", () => {
     const step = fc.tuple(fc.constantFrom("begin", "answered", "refused", "ended"), fc.nat(63), fc.boolean())
@@ -170,7 +200,7 @@ describe("The window", () => {
         const calls: Array<Call> = []
         for (const [what, which, wanted] of steps) {
           if (what === "begin") {
-            if (window.free) calls.push(window.begin())
+            if (window.inFlight < window.limit) calls.push(window.begin())
             continue
           }
           const [call] = calls.splice(which % Math.max(1, calls.length), 1)

@@ -56,7 +56,7 @@ export const live = (window: Window, world: World): ReadonlyArray<End> => {
   const between = ([least, most]: readonly [number, number]) => least + (most - least) * chance()
 
   const start = () => {
-    while (window.free && queue.length > 0) begin(window.begin(), queue.shift() ?? 0)
+    while (window.inFlight < window.limit && queue.length > 0) begin(window.begin(), queue.shift() ?? 0)
   }
   const end = (refused: boolean) => ends.push({ at: now / 1000, refused, limit: window.limit })
   const begin = (call: Call, tries: number) => {
