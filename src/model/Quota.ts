@@ -25,7 +25,9 @@ export class Quota {
       // An endpoint counts a call as it comes in: what it leaves is for those begun after this one.
       const known = this.readings.get(of)
       if (known !== undefined && known.call > call) continue
-      const calls = of === "requests" ? remaining : this.tokensPerCall === 0 ? 1 : remaining / this.tokensPerCall
+      // One call finds out what calls use.
+      const tokensPerCall = this.tokensPerCall === 0 ? Math.max(1, remaining) : this.tokensPerCall
+      const calls = of === "requests" ? remaining : remaining / tokensPerCall
       this.readings.set(of, { call, last: call + Math.floor(calls), resetAt })
     }
   }

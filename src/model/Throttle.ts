@@ -1,5 +1,5 @@
 /** A model around a model that makes no more calls at once than the endpoint takes, and none while it asks for a pause. */
-import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Exit, FiberId, Layer } from "effect"
 import * as Events from "../events/Events.ts"
 import { Endpoint, type EndpointService, steady } from "./Endpoint.ts"
 import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
@@ -60,41 +60,50 @@ export const throttled = (
   const window = new Window(options.most, options.adaptive)
   const quota = new Quota()
   const row = new Row()
-  const waiting = new Set<() => void>()
+  const waiting = new Set<Deferred.Deferred<void>>()
   let pausedUntil = 0
+  /** Calls whose turn has come and that have not begun yet: their places are nobody else's. */
+  let called = 0
 
-  /** Wakes as many as there is room for; each looks for itself. */
+  const isRoom = () => window.inFlight + called < window.limit
+
+  /** Calls as many as there is room for. */
   const wake = () => {
-    let room = Math.floor(window.limit) - window.inFlight
     for (const each of waiting) {
-      if (room-- <= 0) return
+      if (!isRoom()) return
       waiting.delete(each)
-      each()
+      called++
+      Deferred.unsafeDone(each, Effect.void)
     }
   }
-  const turn = Effect.async<void>((resume) => {
-    const woken = () => resume(Effect.void)
-    waiting.add(woken)
-    return Effect.sync(() => {
-      // A turn that comes to a call which is given up is the next one's.
-      if (!waiting.delete(woken)) wake()
-    })
+  const leave = Effect.sync(() => {
+    called--
+    wake()
   })
 
-  const enter = (
-    restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>,
-    queued: boolean
-  ): Effect.Effect<Call> =>
+  type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+  /** Waits in the queue. A turn that comes to a call which is given up is the next one's. */
+  const turn = (restore: Restore): Effect.Effect<void> => {
+    const mine = Deferred.unsafeMake<void>(FiberId.none)
+    waiting.add(mine)
+    return Effect.onInterrupt(restore(Deferred.await(mine)), () => (waiting.delete(mine) ? Effect.void : leave))
+  }
+
+  /** `first`: the call's turn has come. */
+  const enter = (restore: Restore, first: boolean): Effect.Effect<Call> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const opens = Math.max(pausedUntil, quota.opens(window.begun + 1, now))
       if (opens > now) {
-        return Effect.zipRight(
-          Effect.zipRight(pausing(opens, now), restore(Effect.sleep(Duration.millis(opens - now)))),
-          enter(restore, queued)
+        const pause = restore(Effect.sleep(Duration.millis(opens - now)))
+        return pausing(opens, now).pipe(
+          Effect.zipRight(first ? Effect.onInterrupt(pause, () => leave) : pause),
+          Effect.zipRight(enter(restore, first))
         )
       }
-      if (window.free && (queued || waiting.size === 0)) return Effect.succeed(window.begin())
-      return Effect.zipRight(restore(turn), enter(restore, true))
+      if (first) called--
+      if (isRoom()) return Effect.succeed(window.begin())
+      return Effect.zipRight(turn(restore), enter(restore, true))
     })
 
   const pausing = (until: number, now: number) =>
@@ -105,9 +114,9 @@ export const throttled = (
     })
 
   const settle = (call: Call, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
-    const before = Math.floor(window.limit)
+    const before = window.limit
     const told = Effect.suspend(() => {
-      const limit = Math.floor(window.limit)
+      const limit = window.limit
       wake()
       if (limit === before) return Effect.void
       return Events.emit({ event: "throttle", before, limit, why: limit < before ? "refused" : "answered" })
@@ -158,7 +167,7 @@ export const throttled = (
     endpoint: {
       ...steady,
       told: Effect.sync(() => {
-        const limit = Math.floor(window.limit)
+        const limit = window.limit
         return limit < options.most ? `${limit} calls at once` : ""
       })
     }

@@ -84,10 +84,6 @@ export class Window {
     return this.count
   }
 
-  get free(): boolean {
-    return this.calls.size < this.size
-  }
-
   begin(): Call {
     const call = { number: ++this.count, level: this.calls.size + 1, refused: false }
     this.calls.set(call.number, call)
@@ -141,7 +137,9 @@ export class Window {
       this.lower(this.size - 1)
       return
     }
-    if (call.level < this.size && call.level > this.proven) {
+    // What is refused without company, or before anything is answered again, tells nothing of how many are taken.
+    const alone = call.level === 1 || this.unanswered !== undefined
+    if (!alone && call.level < this.size && call.level > this.proven) {
       this.bounded(call.level)
       return
     }
@@ -193,7 +191,8 @@ export class Window {
   }
 
   private cut(left: number): void {
-    this.ceiling = Math.max(1, this.size - 1)
+    // Cuts that follow one another are for one reason: where it began is where to come back to.
+    if (this.unanswered === undefined) this.ceiling = Math.max(1, this.size - 1)
     this.resize(Math.floor(this.size * left))
     this.proven = 0
     this.refusals = 0
