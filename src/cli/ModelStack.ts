@@ -37,7 +37,7 @@ export const layer = (config: Settings, apiKey: Request["apiKey"]) => {
     Layer.provideMerge(counted)
   )
   const waiting = Outage.layer({ maxWait: Duration.seconds(config.max_wait) }).pipe(Layer.provideMerge(throttled))
-  const retrying = Retry.layer({ patience: Duration.seconds(config.max_wait) }).pipe(Layer.provideMerge(waiting))
+  const retrying = Retry.layer().pipe(Layer.provideMerge(waiting))
   return kept(config, Triage.layer.pipe(Layer.provideMerge(retrying)))
 }
 

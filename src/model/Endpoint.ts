@@ -1,5 +1,5 @@
 /** How the endpoint of a run is doing, for those who wait for it and those who watch. */
-import { Context, Effect } from "effect"
+import { Context, Effect, FiberRef, HashMap, type LogLevel } from "effect"
 
 export interface EndpointService {
   /** Milliseconds that it has been down in this run so far, the present outage included. */
@@ -14,3 +14,10 @@ export const steady: EndpointService = { downFor: Effect.succeed(0), told: Effec
 export class Endpoint extends Context.Reference<Endpoint>()("batch-runner/Endpoint", {
   defaultValue: (): EndpointService => steady
 }) {}
+
+/** A line of the log about the endpoint: it is of no prompt, whichever met it. */
+export const tell = (level: LogLevel.LogLevel, text: string): Effect.Effect<void> =>
+  Effect.locally(Effect.logWithLevel(level, text), FiberRef.currentLogAnnotations, HashMap.empty())
+
+/** A moment as the log tells it: the time of day, UTC. `millis` since the epoch. */
+export const timeOfDay = (millis: number): string => `${new Date(millis).toISOString().slice(11, 19)} UTC`

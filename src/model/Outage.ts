@@ -1,7 +1,7 @@
 /** A model around a model that waits while the endpoint is down, all calls together, and goes on by itself when it is back. */
-import { Clock, Context, Duration, Effect, Either, FiberRef, HashMap, Layer, Option } from "effect"
+import { Clock, Context, Duration, Effect, Either, Layer, LogLevel, Option } from "effect"
 import * as Events from "../events/Events.ts"
-import { Endpoint, type EndpointService } from "./Endpoint.ts"
+import { Endpoint, type EndpointService, tell, timeOfDay } from "./Endpoint.ts"
 import { type Answer, type Ask, kindOf, Model, type ModelError, type ModelService } from "./Model.ts"
 
 export interface Options {
@@ -42,12 +42,6 @@ interface Outage {
   readonly looker: Effect.Semaphore
 }
 
-/** The time of day, UTC. */
-const clock = (millis: number): string => `${new Date(millis).toISOString().slice(11, 19)} UTC`
-
-/** A line of the log that is of no prompt, whichever met it. */
-const told = (text: string) => Effect.locally(Effect.logWarning(text), FiberRef.currentLogAnnotations, HashMap.empty())
-
 /** Errors of which the endpoint itself may be the cause, and not the call. */
 const suspects: ReadonlySet<string> = new Set(["Overloaded", "Unreachable", "NotConnected", "BadAnswer", "TimedOut"])
 const isSuspect = ({ reason }: ModelError): boolean => suspects.has(reason)
@@ -82,7 +76,7 @@ export const waiting = (
       const down = now - since
       downBefore += down
       return Effect.zipRight(
-        told(`the endpoint answers again after ${Duration.format(Duration.millis(down))}: going on`),
+        tell(LogLevel.Warning, `the endpoint answers again after ${Duration.format(Duration.millis(down))}: going on`),
         Events.emit({ event: "endpoint_up", down })
       )
     })
@@ -93,8 +87,9 @@ export const waiting = (
     const now = yield* Clock.currentTimeMillis
     const looker = Effect.unsafeMakeSemaphore(1)
     outage = { since: now, nextLook: now + looks.first, pause: looks.first, looker }
-    yield* told(
-      `the endpoint is down since ${clock(now)} (${error.message}): waiting for it, at most ${Duration.format(maxWait)} (--max_wait)`
+    yield* tell(
+      LogLevel.Warning,
+      `the endpoint is down since ${timeOfDay(now)} (${error.message}): waiting for it, at most ${Duration.format(maxWait)} (--max_wait)`
     )
     yield* Events.emit({ event: "endpoint_down", why: kindOf(error.reason) })
   })
@@ -157,7 +152,7 @@ export const waiting = (
   const tooLong = (error: ModelError, { since }: Outage) =>
     error.amended({
       reason: "DownTooLong",
-      detail: `the endpoint is down since ${clock(since)}, longer than --max_wait=${Math.round(longest / 1000)}: ${error.message}`
+      detail: `the endpoint is down since ${timeOfDay(since)}, longer than --max_wait=${Math.round(longest / 1000)}: ${error.message}`
     })
 
   const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
@@ -181,7 +176,7 @@ export const waiting = (
         (now) => downBefore + (outage === undefined ? 0 : now - outage.since)
       ),
       told: Effect.flatMap(below.told, (otherwise) =>
-        Effect.sync(() => (outage === undefined ? otherwise : `endpoint down since ${clock(outage.since)}`))
+        Effect.sync(() => (outage === undefined ? otherwise : `endpoint down since ${timeOfDay(outage.since)}`))
       )
     }
   }

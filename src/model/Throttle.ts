@@ -1,7 +1,7 @@
 /** A model around a model that makes no more calls at once than the endpoint takes, and none while it asks for a pause. */
-import { Clock, Context, Deferred, Duration, Effect, Exit, FiberId, Layer } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Exit, FiberId, Layer, LogLevel } from "effect"
 import * as Events from "../events/Events.ts"
-import { Endpoint, type EndpointService, steady } from "./Endpoint.ts"
+import { Endpoint, type EndpointService, steady, tell, timeOfDay } from "./Endpoint.ts"
 import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
 import { Quota } from "./Quota.ts"
 import { type Call, Window } from "./Window.ts"
@@ -24,6 +24,18 @@ export const layer = (options: Options): Layer.Layer<Model | Endpoint, never, Mo
 
 /** Refusals after another one, and no answer in between, that mean that all calls are refused. */
 const refusedInARow = 3
+
+/** Milliseconds of a pause at most: whoever asks for more is asked again sooner, and says so to the call itself. */
+const longestPause = 3_600_000
+
+/** Pauses from so many milliseconds on are worth a line of the log. */
+const noteworthy = 5000
+
+const tellPause = (why: string, wait: number): Effect.Effect<void> =>
+  tell(
+    wait < noteworthy ? LogLevel.Debug : LogLevel.Info,
+    `no calls to the endpoint for ${Duration.format(Duration.seconds(Math.ceil(wait / 1000)))}: ${why}`
+  )
 
 /** Whether an error says that the endpoint has too much to do, rather than that something in it broke. */
 const isRefusal = (error: ModelError): boolean =>
@@ -94,7 +106,7 @@ export const throttled = (
   const enter = (restore: Restore, first: boolean): Effect.Effect<Call> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const opens = Math.max(pausedUntil, quota.opens(window.begun + 1, now))
-      if (opens > now) {
+      if (opens > now && opens - now <= longestPause) {
         const pause = restore(Effect.sleep(Duration.millis(opens - now)))
         return pausing(opens, now).pipe(
           Effect.zipRight(first ? Effect.onInterrupt(pause, () => leave) : pause),
@@ -110,7 +122,10 @@ export const throttled = (
     Effect.suspend(() => {
       if (until <= pausedUntil) return Effect.void
       pausedUntil = until
-      return Events.emit({ event: "pause", wait: until - now, why: "quota" })
+      return Effect.zipRight(
+        tellPause("its rate limit is used up", until - now),
+        Events.emit({ event: "pause", wait: until - now, why: "quota" })
+      )
     })
 
   const settle = (call: Call, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
@@ -149,9 +164,7 @@ export const throttled = (
       if (now + wait <= pausedUntil) return Effect.void
       pausedUntil = now + wait
       return Effect.zipRight(
-        Effect.logInfo(
-          `all calls are refused (${error.message}): none is made for ${Duration.format(Duration.millis(wait))}`
-        ),
+        tellPause(`it refuses all (${error.message})`, wait),
         Events.emit({ event: "pause", wait, why: "refused" })
       )
     })
@@ -166,7 +179,8 @@ export const throttled = (
     model: { complete },
     endpoint: {
       ...steady,
-      told: Effect.sync(() => {
+      told: Effect.map(Clock.currentTimeMillis, (now) => {
+        if (pausedUntil > now) return `no calls until ${timeOfDay(pausedUntil)}`
         const limit = window.limit
         return limit < options.most ? `${limit} calls at once` : ""
       })
