@@ -177,7 +177,7 @@ describe("A pause", () => {
       Effect.gen(function* () {
         const { times, pauses } = yield* timesOf("rrrr")
         expect(times).toEqual([0, 0, 0, 0, 30])
-        expect(pauses).toEqual([{ event: "pause", wait: 30_000, why: "HTTP 429" }])
+        expect(pauses).toEqual([{ event: "pause", wait: 30_000, why: "refused" }])
         expect((yield* timesOf("aarrrrr")).times).toEqual([0, 0, 0, 0, 0, 0, 30, 60])
       })
     ))
@@ -216,7 +216,7 @@ describe("A pause", () => {
         yield* TestClock.adjust("5 minutes")
         yield* Fiber.join(fiber)
         expect(begun.map(({ at }) => at / 1000)).toEqual([0, 0, 0, 60, 60, 60, 90, 90])
-        const why = "its rate limit is used up"
+        const why = "quota"
         expect(events).toEqual([
           { event: "pause", wait: 60_000, why },
           { event: "pause", wait: 30_000, why }
