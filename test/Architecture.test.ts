@@ -75,7 +75,7 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
   sandbox: [],
   dataset: [],
   sampling: [],
-  trajectory: [],
+  trajectory: ["model"],
   report: ["trajectory", "model"],
   store: ["RunConfig.ts", "dataset", "model", "trajectory", "report"],
   "RunConfig.ts": [],
@@ -88,7 +88,7 @@ const knows: Readonly<Record<string, ReadonlyArray<string>>> = {
   tools: ["model"],
   model: ["tools"],
   sampling: ["dataset"],
-  trajectory: ["agent", "model"],
+  trajectory: ["agent"],
   report: ["store", "events"]
 }
 

@@ -1,8 +1,8 @@
 /** What is read back of rows and failures that earlier sessions left. */
 import { Either, Option, Predicate, Schema } from "effect"
-import { noUsage } from "../model/Model.ts"
+import * as Model from "../model/Model.ts"
 import { samplesAtMost } from "../RunConfig.ts"
-import { Row, RowUsage, type ToolCount } from "../trajectory/Trajectory.ts"
+import { Row, type ToolCount } from "../trajectory/Trajectory.ts"
 
 /** A field whose value does not fit counts as missing: one odd field must not make a finished row run again. */
 const lenient = <A, I>(schema: Schema.Schema<A, I>, missing: A) =>
@@ -19,7 +19,7 @@ export const Usage = lenient(
     total: Figure,
     cost_usd: Figure
   }),
-  noUsage
+  Model.noUsage
 )
 const Text = lenient(Schema.String, "")
 export const Place = lenient(Schema.NonNegativeInt, 0)
@@ -42,7 +42,7 @@ const Stored = Schema.Struct({
   conversations: Schema.Array(Schema.Struct({ from: Text, value: Text })),
   metadata: lenient(Metadata, {
     ...{ batch_num: 0, image: "", cwd: "", default_image: false, default_cwd: false },
-    ...{ sample: 0, occurrence: 0, shortened: 0, usage: noUsage }
+    ...{ sample: 0, occurrence: 0, shortened: 0, usage: Model.noUsage }
   }),
   api_calls: lenient(Schema.NonNegativeInt, -1),
   tool_stats: Schema.optional(Schema.Unknown)
@@ -86,7 +86,7 @@ const isWhole = (row: Json, toolNames: ReadonlyArray<string>): boolean =>
   isSimple(row) &&
   has(row.metadata, metadataKeys) &&
   isMetadata(row.metadata) &&
-  has(row.metadata.usage, Object.keys(RowUsage.fields)) &&
+  has(row.metadata.usage, Object.keys(Model.Usage.fields)) &&
   Array.isArray(row.conversations) &&
   row.conversations.every(
     (turn) => has(turn, turnKeys) && turnKeys.every((name) => name === "tool_calls" || Predicate.isString(turn[name]))

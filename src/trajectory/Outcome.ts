@@ -1,6 +1,7 @@
 /** What one attempt at a prompt came to. */
 import { Data, Schema } from "effect"
-import { Row, RowUsage, Turn } from "./Trajectory.ts"
+import { Usage } from "../model/Model.ts"
+import { Row, Turn } from "./Trajectory.ts"
 
 /** A row set aside, with the reason; its keys are those of a kept row and one more. */
 export const DiscardedRow = Schema.Struct({ ...Row.fields, reason: Schema.String })
@@ -29,7 +30,7 @@ export const Failure = Schema.Struct({
   retryable: Schema.Boolean,
   timestamp: Schema.String,
   api_calls: Schema.Int,
-  usage: RowUsage,
+  usage: Usage,
   /** The session as far as it got; empty where nothing was answered. */
   conversations: Schema.Array(Turn)
 })

@@ -1,5 +1,6 @@
 /** The row of a data set that one session becomes: the same keys in the same order and the same types, whatever happened. */
 import { Schema } from "effect"
+import { Usage } from "../model/Model.ts"
 
 const Call = Schema.Struct({
   id: Schema.String,
@@ -16,16 +17,6 @@ export const Turn = Schema.Struct({
   name: Schema.String
 })
 export type Turn = typeof Turn.Type
-
-/** Tokens, and US dollars where the endpoint reports them. */
-export const RowUsage = Schema.Struct({
-  prompt: Schema.Number,
-  completion: Schema.Number,
-  reasoning: Schema.Number,
-  cached: Schema.Number,
-  total: Schema.Number,
-  cost_usd: Schema.Number
-})
 
 export const ToolCount = Schema.Struct({ count: Schema.Number, success: Schema.Number, failure: Schema.Number })
 export type ToolCount = typeof ToolCount.Type
@@ -49,7 +40,7 @@ export const Row = Schema.Struct({
     occurrence: Schema.Int,
     /** Tool results that were shortened after the model had read them, to make room. */
     shortened: Schema.Int,
-    usage: RowUsage
+    usage: Usage
   }),
   completed: Schema.Boolean,
   partial: Schema.Boolean,
