@@ -43,7 +43,7 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const plan: Plan = { done, failed, leftOut, idle: [...leftOut.values()].reduce((sum, count) => sum + count, 0) }
   yield* store.begin(Session.record(config, version, started, undefined))
   const earlier = yield* store.sums
-  yield* budget.begin({ cost: earlier.costUsd, tokens: earlier.tokens.total })
+  yield* budget.begin({ cost: earlier.costUsd, tokens: earlier.tokens.total, calls: earlier.apiCalls })
   yield* announce(config, plan)
   const tally = new Tally(config.max_consecutive_failures)
   const worked = work(plan, tally).pipe(

@@ -21,7 +21,11 @@ export interface Spent {
 
 export interface BudgetService {
   /** Tells what was spent before this session of work. */
-  readonly begin: (before: { readonly cost: number; readonly tokens: number }) => Effect.Effect<void>
+  readonly begin: (before: {
+    readonly cost: number
+    readonly tokens: number
+    readonly calls: number
+  }) => Effect.Effect<void>
   /** What this session of work has spent so far, prompts in flight included. */
   readonly spent: Effect.Effect<Spent>
   /** Why no call is made any more, in a sentence; empty while calls are made. */
@@ -71,8 +75,13 @@ class Experience {
   private readonly smallest = { size: Number.POSITIVE_INFINITY, amount: 0 }
   private readonly largest = { size: 0, amount: 0 }
 
-  add(amount: number, size: number): void {
+  /** A call may well spend so much. */
+  expect(amount: number): void {
     this.most = Math.max(this.most, amount)
+  }
+
+  add(amount: number, size: number): void {
+    this.expect(amount)
     if (size < this.smallest.size) Object.assign(this.smallest, { size, amount })
     if (size > this.largest.size) Object.assign(this.largest, { size, amount })
   }
@@ -211,6 +220,9 @@ export const within = (
       begin: (earlier) =>
         Effect.sync(() => {
           before = earlier
+          if (earlier.calls === 0) return
+          seen.cost.expect(earlier.cost / earlier.calls)
+          seen.tokens.expect(earlier.tokens / earlier.calls)
         }),
       spent: Effect.sync(() => ({ usage: spent, calls })),
       reached: Effect.sync(() => reached)

@@ -41,12 +41,16 @@ describe("A budget in money", () => {
   })
   it("counts what was spent before.", async () => {
     const { calls, budget } = over({ cost: 1 }, [costing(0.1)])
-    await Effect.runPromise(budget.begin({ cost: 0.75, tokens: 0 }))
+    await Effect.runPromise(budget.begin({ cost: 0.75, tokens: 0, calls: 0 }))
     expect((await Effect.runPromise(calls(4))).filter((each) => each === "answered").length).toBe(2)
     const used = over({ cost: 1 }, [costing(0.1)])
-    await Effect.runPromise(used.budget.begin({ cost: 1.1, tokens: 0 }))
+    await Effect.runPromise(used.budget.begin({ cost: 1.1, tokens: 0, calls: 0 }))
     expect(await Effect.runPromise(used.calls(2))).toEqual(["BudgetReached", "BudgetReached"])
     expect(used.asked()).toBe(0)
+    // What calls cost then, the first one now may cost too.
+    const nearly = over({ cost: 1 }, [costing(0.1)])
+    await Effect.runPromise(nearly.budget.begin({ cost: 0.95, tokens: 0, calls: 9 }))
+    expect([await Effect.runPromise(nearly.calls(1)), nearly.asked()]).toEqual([["BudgetReached"], 0])
   })
   it("expects of a call the most that one has spent so far, and more of one that is larger than all.", async () => {
     const dear = over({ cost: 1 }, [costing(0.4), costing(0.01)])
@@ -98,7 +102,7 @@ describe("A budget in money", () => {
 describe("A budget in tokens", () => {
   it("is used up to the last one.", async () => {
     const { calls, budget } = over({ tokens: 100 }, [costing(0, 25)])
-    await Effect.runPromise(budget.begin({ cost: 9, tokens: 25 }))
+    await Effect.runPromise(budget.begin({ cost: 9, tokens: 25, calls: 0 }))
     expect(await Effect.runPromise(calls(5))).toEqual([...Array(3).fill("answered"), "BudgetReached", "BudgetReached"])
     expect(Effect.runSync(budget.reached)).toBe(
       "the budget is reached: 100 tokens used, and the next call could pass --max_total_tokens=100"
