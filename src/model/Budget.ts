@@ -1,5 +1,5 @@
 /** A model around a model that counts what calls spend, and makes none that could spend more than the run may. */
-import { Context, Deferred, Effect, Exit, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, FiberId, Layer } from "effect"
 import * as Events from "../events/Events.ts"
 import { type Answer, type Ask, addUsage, Model, ModelError, type ModelService, noUsage, type Usage } from "./Model.ts"
 
@@ -78,15 +78,15 @@ class Experience {
   private readonly smallest = { size: Number.POSITIVE_INFINITY, amount: 0 }
   private readonly largest = { size: 0, amount: 0 }
 
-  add(amount: number, size: number): void {
-    this.most = Math.max(this.most, amount)
-    if (size < this.smallest.size) Object.assign(this.smallest, { size, amount })
-    if (size > this.largest.size) Object.assign(this.largest, { size, amount })
-  }
-
-  /** Calls of before, whose sizes nobody knows, spent so much. */
+  /** A call may well spend so much. */
   expect(amount: number): void {
     this.most = Math.max(this.most, amount)
+  }
+
+  add(amount: number, size: number): void {
+    this.expect(amount)
+    if (size < this.smallest.size) Object.assign(this.smallest, { size, amount })
+    if (size > this.largest.size) Object.assign(this.largest, { size, amount })
   }
 
   /** What a call of this size could spend: the most so far, and more for one that is larger than all, where size tells. */
@@ -96,6 +96,9 @@ class Experience {
     return this.most + Math.max(0, slope) * Math.max(0, size - largest.size)
   }
 }
+
+/** Lets a part of an uninterruptible effect be interrupted all the same. */
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 interface Reserved {
   readonly size: number
@@ -131,7 +134,7 @@ export const within = (
   }
 
   /** Room for one more call: at once, when others have settled, or never. */
-  const admit = (size: number): Effect.Effect<Reserved, ModelError> =>
+  const admit = (restore: Restore, size: number): Effect.Effect<Reserved, ModelError> =>
     Effect.suspend(() => {
       if (reached !== "") return stopped()
       const call = { size, cost: seen.cost.of(size), tokens: seen.tokens.of(size) }
@@ -145,17 +148,19 @@ export const within = (
         reserved.add(call)
         return Effect.succeed(call)
       }
-      if (reserved.size > 0) return Effect.zipRight(turn, admit(size))
+      if (reserved.size > 0) return Effect.zipRight(turn(restore), admit(restore, size))
       reached = passed(call.cost, call.tokens)
       return Effect.zipRight(Events.emit({ event: "budget_reached" }), Effect.zipRight(wake, stopped()))
     })
 
   const stopped = () => Effect.fail(new ModelError({ reason: "BudgetReached", detail: reached }))
 
-  const turn = Effect.flatMap(Deferred.make<void>(), (each) => {
+  /** Is in the queue at once: what settles from now on wakes it. */
+  const turn = (restore: Restore): Effect.Effect<void> => {
+    const each = Deferred.unsafeMake<void>(FiberId.none)
     waiting.add(each)
-    return Effect.onInterrupt(Deferred.await(each), () => Effect.sync(() => waiting.delete(each)))
-  })
+    return Effect.onInterrupt(restore(Deferred.await(each)), () => Effect.sync(() => waiting.delete(each)))
+  }
 
   /** All look again: which of them fits depends on how large it is. */
   const wake = Effect.suspend(() => {
@@ -199,7 +204,7 @@ export const within = (
 
   const limitedCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(admit(sizeOf(ask))), (call) =>
+      Effect.flatMap(admit(restore, sizeOf(ask)), (call) =>
         Effect.onExit(restore(Effect.flatMap(inner.complete(ask), checked)), (exit) => settle(call, exit))
       )
     )

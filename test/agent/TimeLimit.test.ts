@@ -2,6 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import * as TimeLimit from "../../src/agent/TimeLimit.ts"
+import { Endpoint, steady } from "../../src/model/Endpoint.ts"
 
 /** A session of so many seconds, which takes `release` seconds to let go of what it has. */
 const session = (seconds: number, ended: Array<string>, name: string, release = 0) =>
@@ -94,6 +95,39 @@ describe("The time limit of sessions", () => {
       const limit = yield* TimeLimit.make(10)
       const exit = yield* Effect.exit(limit.within(Effect.die("broken"), () => "late"))
       expect(exit).toMatchObject({ _tag: "Failure", cause: { _tag: "Die", defect: "broken" } })
+    })
+  )
+  it.scoped("stands still while the endpoint is down, for those that began before as for those that begin then.", () =>
+    Effect.gen(function* () {
+      let before = 0
+      let since: number | undefined
+      const clock = Effect.clockWith(({ currentTimeMillis }) => currentTimeMillis)
+      const downFor = Effect.map(clock, (now) => before + (since === undefined ? 0 : now - since))
+      const limit = yield* Effect.provideService(TimeLimit.make(10), Endpoint, { ...steady, downFor })
+      const ended: Array<string> = []
+      const begin = (name: string) => Effect.fork(limit.within(session(1000, ended, name), () => `${name} is late`))
+      yield* begin("first")
+      yield* TestClock.adjust("4 seconds")
+      since = yield* clock
+      yield* TestClock.adjust("7 seconds")
+      yield* begin("second")
+      yield* TestClock.adjust("93 seconds")
+      before += (yield* clock) - since
+      since = undefined
+      yield* TestClock.adjust("5999 millis")
+      expect(ended).toEqual([])
+      yield* TestClock.adjust("1 millis")
+      expect(ended).toEqual(["first"])
+      const third = yield* begin("third")
+      yield* TestClock.adjust("3999 millis")
+      expect(ended).toEqual(["first"])
+      yield* TestClock.adjust("1 millis")
+      expect(ended).toEqual(["first", "second"])
+      // Down again, and never back: the clock stands still for good.
+      since = yield* clock
+      yield* TestClock.adjust("1 minute")
+      expect(ended).toEqual(["first", "second"])
+      yield* Fiber.interrupt(third)
     })
   )
 })

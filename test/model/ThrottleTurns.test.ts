@@ -42,7 +42,7 @@ describe("A throttle in any interleaving", () => {
         expect([over, served(drawn, ends), running]).toEqual([true, true, 0])
         expect(longest).toBeLessThanOrEqual(most)
       }),
-      { numRuns: 300 }
+      { numRuns: 300, endOnFailure: true }
     )
   )
   it("serves everybody across pauses, of refusals and of quotas.", () =>
@@ -59,6 +59,6 @@ describe("A throttle in any interleaving", () => {
         const { over, ends } = await Effect.runPromise(run(drawn, below, around))
         expect([over, served(drawn, ends)]).toEqual([true, true])
       }),
-      { numRuns: 150 }
+      { numRuns: 150, endOnFailure: true }
     ))
 })

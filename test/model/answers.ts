@@ -1,5 +1,5 @@
 /** Answers, errors and listeners that the tests of the layers around a model share. */
-import { Effect, Either, Option } from "effect"
+import { Effect, Either } from "effect"
 import * as Events from "../../src/events/Events.ts"
 import { type Answer, ModelError, noUsage, type Usage } from "../../src/model/Model.ts"
 
@@ -32,6 +32,3 @@ export const heard =
 /** How a call ended, in a word: `answered` or the reason of its error. */
 export const word = (end: Either.Either<Answer, ModelError>): string =>
   Either.match(end, { onLeft: ({ reason }) => reason, onRight: () => "answered" })
-
-export const reasonOf = (end: Either.Either<Answer, ModelError>): string =>
-  Option.match(Either.getLeft(end), { onNone: () => "", onSome: ({ reason }) => reason })

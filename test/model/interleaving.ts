@@ -21,7 +21,7 @@ export interface Caller {
 
 export interface Plan {
   readonly callers: ReadonlyArray<Caller>
-  /** Steps of a fiber before others have a turn; with fewer than ten it would not come on. */
+  /** Steps of a fiber before others have a turn; with very few it would not come on. */
   readonly steps: number
 }
 
@@ -40,7 +40,7 @@ export const plan: fc.Arbitrary<Plan> = fc.record({
     }),
     { minLength: 1, maxLength: 12 }
   ),
-  steps: fc.oneof(fc.integer({ min: 11, max: 40 }), fc.constant(2048))
+  steps: fc.oneof(fc.integer({ min: 20, max: 60 }), fc.constant(2048))
 })
 
 export const turns = (count: number): Effect.Effect<void> => Effect.repeatN(Effect.yieldNow(), Math.max(0, count))
