@@ -7,6 +7,7 @@ import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import * as Events from "./events/Events.ts"
 import { Budget } from "./model/Budget.ts"
 import { kindOf } from "./model/Model.ts"
+import * as Prices from "./model/Prices.ts"
 import { changes, filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
 import { Progress } from "./report/Progress.ts"
 import { type Halt, type Report, wentOn } from "./report/Report.ts"
@@ -44,7 +45,9 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const plan: Plan = { done, failed, leftOut, idle: [...leftOut.values()].reduce((sum, count) => sum + count, 0) }
   yield* store.begin(Session.record(config, version, started, undefined))
   const earlier = yield* store.sums
-  yield* budget.begin({ cost: earlier.costUsd, tokens: earlier.tokens.total, calls: earlier.apiCalls })
+  // Sessions before the prices were given spent as much as those say.
+  const cost = earlier.costUsd > 0 ? earlier.costUsd : Prices.costOf(earlier.tokens, Prices.priceOf(config))
+  yield* budget.begin({ cost, tokens: earlier.tokens.total, calls: earlier.apiCalls })
   yield* announce(config, plan)
   const tally = new Tally(config.max_consecutive_failures)
   const worked = work(plan, tally).pipe(

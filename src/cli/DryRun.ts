@@ -1,5 +1,6 @@
 /** `--dry_run`: all that a run would check and do, told before anything is paid for or written. */
-import { resolve } from "node:path"
+import { access, constants, stat } from "node:fs/promises"
+import { dirname, resolve } from "node:path"
 import { Console, Context, Deferred, Effect, Either, Layer, Logger, LogLevel } from "effect"
 import { counted } from "../agent/Preview.ts"
 import { Dataset } from "../dataset/Dataset.ts"
@@ -20,8 +21,9 @@ import { Register } from "./dry/Register.ts"
 import * as Text from "./dry/Text.ts"
 import * as Execute from "./Execute.ts"
 import * as ModelStack from "./ModelStack.ts"
-import { refuseDataset } from "./OwnFile.ts"
+import { refuseDataset, refuseEvents } from "./OwnFile.ts"
 import { isScripted, type Request } from "./Parse.ts"
+import { UsageError } from "./UsageError.ts"
 
 /** Tells what a run of `request` would meet; gives 0 when all is ready, else 2. `stop` ends it. */
 export const run = (request: Request, stop: Deferred.Deferred<void>) =>
@@ -63,6 +65,10 @@ const report = Effect.fn("DryRun.report")(function* (request: Request) {
       ? undefined
       : yield* problems.of(Logger.withMinimumLogLevel(Execute.workable(config, toolsets, given), LogLevel.None))
   yield* problems.of(refuseDataset(config.dataset_file, folder))
+  if (config.events !== "") {
+    yield* problems.of(refuseEvents(config.events, config.dataset_file, folder))
+    yield* problems.of(unwritableEvents(config))
+  }
   const readable = yield* enterable(config, folder, problems)
   const register = new Register()
   const dataset = yield* problems.of(opened(config, register))
@@ -153,12 +159,35 @@ const checkModel = Effect.fn("DryRun.checkModel")(function* ({ config, apiKey }:
   return Text.model(config, checked)
 })
 
-/** Budgets of the run that earlier sessions have used up. */
-const spentUp = (config: Settings, { toDo }: Plan.Plan, { spentUsd, spentTokens }: Estimate.Estimate) => [
-  ...(toDo > 0 && config.max_cost !== null && spentUsd >= config.max_cost
-    ? [`--max_cost: earlier sessions of the run have spent all of the ${config.max_cost} dollars; give more`]
-    : []),
-  ...(toDo > 0 && config.max_total_tokens !== null && spentTokens >= config.max_total_tokens
-    ? [`--max_total_tokens: earlier sessions of the run have used all of the ${config.max_total_tokens}; give more`]
-    : [])
-]
+/** Budgets of the run that the next call could pass. */
+const spentUp = (config: Settings, { toDo }: Plan.Plan, { spentUsd, spentTokens, session }: Estimate.Estimate) => {
+  const calls = Math.max(1, session?.calls ?? 1)
+  const [cost, tokens] = [(session?.cost ?? 0) / calls, (session?.tokens ?? 0) / calls]
+  return [
+    ...(toDo > 0 && config.max_cost !== null && spentUsd + cost > config.max_cost
+      ? [
+          `--max_cost: earlier sessions have spent $${spentUsd.toFixed(4)} of ${config.max_cost}, and the next call could pass it; give more`
+        ]
+      : []),
+    ...(toDo > 0 && config.max_total_tokens !== null && spentTokens + tokens > config.max_total_tokens
+      ? [
+          `--max_total_tokens: earlier sessions have used ${spentTokens} of ${config.max_total_tokens}, and the next call could pass it; give more`
+        ]
+      : [])
+  ]
+}
+
+/** A file of happenings that could not be written. */
+const unwritableEvents = ({ events: path }: Settings) =>
+  Effect.tryPromise({
+    try: async () => {
+      const found = await stat(path).catch(() => undefined)
+      if (found === undefined) return
+      if (found.isDirectory()) throw new Error("it is a folder")
+      await access(path, constants.W_OK)
+    },
+    catch: (cause) =>
+      new UsageError({
+        detail: `--events: ${path} cannot be written: ${cause instanceof Error ? cause.message : cause}`
+      })
+  }).pipe(Effect.zipRight(Plan.writable(dirname(resolve(path)))))

@@ -36,7 +36,9 @@ export const layer = (config: Settings, apiKey: Request["apiKey"]) => {
   const throttled = Throttle.layer({ most: config.num_workers, adaptive: config.concurrency === "adaptive" }).pipe(
     Layer.provideMerge(counted)
   )
-  const waiting = Outage.layer({ maxWait: Duration.seconds(config.max_wait) }).pipe(Layer.provideMerge(throttled))
+  const waiting = Outage.layer({ maxWait: Duration.seconds(config.max_wait), most: config.num_workers }).pipe(
+    Layer.provideMerge(throttled)
+  )
   const retrying = Retry.layer().pipe(Layer.provideMerge(waiting))
   return kept(config, Triage.layer.pipe(Layer.provideMerge(retrying)))
 }

@@ -88,8 +88,20 @@ const prices = (typed: Typed): Read<RunConfig.Settings["prices"]> =>
       "prices",
       Schema.Record({ key: Schema.String, value: RunConfig.Price }),
       defaults.prices,
-      pricesShape
+      pricesShape,
+      "error"
     )
+  )
+
+/** Prices that the run's model is not among are a mistake: its calls would count as nothing. */
+const pricesOf = (typed: Typed, model: string): Read<RunConfig.Settings["prices"]> =>
+  Either.filterOrLeft(
+    prices(typed),
+    (given) => Object.keys(given).length === 0 || model in given || "*" in given,
+    (given) =>
+      new UsageError({
+        detail: `--prices: ${text(typed, "prices")} has no price for ${model}, only for ${Object.keys(given).join(", ")}; name the model, or "*" for every other`
+      })
   )
 
 const dollars = <F>(typed: Typed, name: string, fallback: F): Read<number | F> =>
@@ -98,7 +110,7 @@ const dollars = <F>(typed: Typed, name: string, fallback: F): Read<number | F> =
 /** Kinds of failures; `all` is every kind there is. */
 const retryFailed = (typed: Typed): Read<RunConfig.Settings["retry_failed"]> => {
   if (text(typed, "retry_failed") === undefined) return Either.right(defaults.retry_failed)
-  const kinds = list(typed, "retry_failed").map((kind) => kind.toLowerCase())
+  const kinds = list(typed, "retry_failed").map((kind) => kind.toLowerCase().replaceAll("-", "_"))
   const unknown = kinds.find((kind) => kind !== "all" && !failureKinds.includes(kind))
   if (kinds.length === 0 || unknown !== undefined) {
     return Either.left(bad("retry_failed", unknown ?? "", `all, or some of ${failureKinds.join(", ")}`))
@@ -150,6 +162,7 @@ export const isScripted = (model: string): boolean => model === "scripted" || mo
 /** Checks everything that was typed. */
 export const parse = (typed: Typed, environment: Environment): Either.Either<Request, UsageError> =>
   Either.gen(function* () {
+    const model = yield* notEmpty(typed, "model", defaults.model, "a model id")
     const config: RunConfig.Settings = {
       dataset_file: yield* required(typed, "dataset_file", "the path of a JSONL file"),
       batch_size: yield* Either.flatMap(
@@ -160,7 +173,7 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       output_dir: yield* notEmpty(typed, "output_dir", defaults.output_dir, "the path of a folder"),
       distribution: yield* notEmpty(typed, "distribution", defaults.distribution, "a name or the path of a file"),
       distribution_toolsets: defaults.distribution_toolsets,
-      model: yield* notEmpty(typed, "model", defaults.model, "a model id"),
+      model,
       base_url: yield* baseUrl(typed),
       max_turns: yield* count(typed, "max_turns", defaults.max_turns),
       num_workers: yield* count(typed, "num_workers", defaults.num_workers),
@@ -203,7 +216,7 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       max_total_tokens: yield* count(typed, "max_total_tokens", defaults.max_total_tokens),
       max_cost_per_prompt: yield* dollars(typed, "max_cost_per_prompt", defaults.max_cost_per_prompt),
       max_tokens_per_prompt: yield* count(typed, "max_tokens_per_prompt", defaults.max_tokens_per_prompt),
-      prices: yield* prices(typed),
+      prices: yield* pricesOf(typed, model),
       prompt_cache: !on(typed, "no_prompt_cache"),
       cache: on(typed, "cache"),
       dry_run: on(typed, "dry_run"),

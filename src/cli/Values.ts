@@ -110,7 +110,8 @@ export const jsonFile = <A, I, F>(
   name: string,
   schema: Schema.Schema<A, I>,
   fallback: F,
-  shape: string
+  shape: string,
+  onExcessProperty: "ignore" | "error" = "ignore"
 ): Read<A | F> => {
   const path = filled(typed, name)
   if (path === undefined) return Either.right(fallback)
@@ -126,7 +127,7 @@ export const jsonFile = <A, I, F>(
     })
   )
   return Either.flatMap(json, (value) =>
-    Either.mapLeft(Schema.decodeUnknownEither(schema)(value), (error) => {
+    Either.mapLeft(Schema.decodeUnknownEither(schema, { onExcessProperty })(value), (error) => {
       const issue = ParseResult.ArrayFormatter.formatErrorSync(error)[0]
       const where = issue === undefined || issue.path.length === 0 ? "" : ` (${issue.path.join(".")}: ${issue.message})`
       return new UsageError({ detail: `--${name}: ${path} does not fit${where}, allowed: ${shape}` })

@@ -126,10 +126,10 @@ export const within = (
     const dollars = before.cost + spent.cost_usd
     const used = before.tokens + spent.total
     if (limits.cost !== null && dollars + cost > limits.cost + tolerance) {
-      return `the budget is reached: $${dollars.toFixed(4)} spent, and the next call could pass --max_cost=${limits.cost}`
+      return `the budget is reached: $${dollars.toFixed(4)} spent, and the next call could pass --max_cost=${limits.cost}; raise it to go on`
     }
     return limits.tokens !== null && used + tokens > limits.tokens
-      ? `the budget is reached: ${used} tokens used, and the next call could pass --max_total_tokens=${limits.tokens}`
+      ? `the budget is reached: ${used} tokens used, and the next call could pass --max_total_tokens=${limits.tokens}; raise it to go on`
       : ""
   }
 

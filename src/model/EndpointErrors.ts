@@ -52,7 +52,7 @@ export const make = (request: Request, url: URL | undefined, secrets: ReadonlyAr
       status >= 300 && status < 400
         ? `the endpoint has moved${location === "" ? "" : ` to ${location}`}: give its new address as base_url`
         : status === 401 && first === ""
-          ? "no API key was sent. "
+          ? "no API key was sent, set BATCH_RUNNER_API_KEY. "
           : ""
     return new ModelError({
       reason: Diagnosis.reasonOf({ status, body: rejection.body, model: request.model }),

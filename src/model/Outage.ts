@@ -7,6 +7,8 @@ import { type Answer, type Ask, kindOf, Model, type ModelError, type ModelServic
 export interface Options {
   /** The longest wait for an endpoint that is down. */
   readonly maxWait: Duration.Duration
+  /** Prompts in flight at most. */
+  readonly most: number
 }
 
 /** Puts the waiting around the model below, and says how the endpoint is doing. */
@@ -27,24 +29,33 @@ const firstTries = { tries: 3, pause: 500 }
 /** Milliseconds between looks at an endpoint that is down: at first, and at most. */
 const looks = { first: 1000, most: 10_000 }
 
-/** Prompts that must have failed before an outage is more than the bad luck of a few. */
-const manyPrompts = 3
+/** Prompts that must have failed in a row, at least, before the endpoint is taken to be down. */
+const somePrompts = 3
+
+/** Calls that look at once: those that fail by themselves must come to an end, and let others look. */
+const lookers = 4
 
 /** HTTP statuses that tell of an endpoint, rather than of what it was asked. */
-const absent = [502, 503, 521, 522, 523]
+const absent = [502, 503, 504, 521, 522, 523, 529]
 
 interface Outage {
   /** Milliseconds since the epoch. */
   readonly since: number
   nextLook: number
   pause: number
-  /** Lets one call look, while all others wait for what it finds. */
+  /** Lets some calls look, while all others wait for what they find. */
   readonly looker: Effect.Semaphore
 }
+
+const inSeconds = (millis: number): string => Duration.format(Duration.seconds(Math.round(millis / 1000)))
 
 /** Errors of which the endpoint itself may be the cause, and not the call. */
 const suspects: ReadonlySet<string> = new Set(["Overloaded", "Unreachable", "NotConnected", "BadAnswer", "TimedOut"])
 const isSuspect = ({ reason }: ModelError): boolean => suspects.has(reason)
+
+/** Whether it rather tells of an endpoint that is not there than of one that fails at what it was asked. */
+const isAbsence = ({ reason, status }: ModelError): boolean =>
+  reason === "Unreachable" || (reason === "Overloaded" && absent.includes(status))
 
 /** Whether the endpoint was not even asked. */
 const isOurs = ({ reason }: ModelError): boolean => reason === "BudgetReached"
@@ -53,7 +64,7 @@ const isOurs = ({ reason }: ModelError): boolean => reason === "BudgetReached"
 export const waiting = (
   inner: ModelService,
   below: EndpointService,
-  { maxWait }: Options
+  { maxWait, most }: Options
 ): { readonly model: ModelService; readonly endpoint: EndpointService } => {
   const longest = Duration.toMillis(maxWait)
   let reached = false
@@ -76,7 +87,7 @@ export const waiting = (
       const down = now - since
       downBefore += down
       return Effect.zipRight(
-        tell(LogLevel.Warning, `the endpoint answers again after ${Duration.format(Duration.millis(down))}: going on`),
+        tell(LogLevel.Warning, `the endpoint answers again after ${inSeconds(down)}: going on`),
         Events.emit({ event: "endpoint_up", down })
       )
     })
@@ -85,27 +96,31 @@ export const waiting = (
   const down = Effect.fnUntraced(function* (error: ModelError) {
     if (outage !== undefined) return
     const now = yield* Clock.currentTimeMillis
-    const looker = Effect.unsafeMakeSemaphore(1)
+    const looker = Effect.unsafeMakeSemaphore(lookers)
     outage = { since: now, nextLook: now + looks.first, pause: looks.first, looker }
     yield* tell(
       LogLevel.Warning,
-      `the endpoint is down since ${timeOfDay(now)} (${error.message}): waiting for it, at most ${Duration.format(maxWait)} (--max_wait)`
+      `the endpoint is down since ${timeOfDay(now)} (${error.message}): waiting for it, at most ${inSeconds(longest)} (--max_wait)`
     )
     yield* Events.emit({ event: "endpoint_down", why: kindOf(error.reason) })
   })
 
   /** A call failed, perhaps for want of the endpoint. */
   const suspected = (ask: Ask, error: ModelError): Effect.Effect<void> => {
+    if (error.reason === "NotConnected") return reached ? down(error) : Effect.void
+    reached ||= error.reason !== "TimedOut"
+    if (!isAbsence(error)) return Effect.void
     prompts.add(ask.place)
     inARow++
-    reached ||= error.reason !== "NotConnected" && error.reason !== "TimedOut"
-    const sure = error.reason === "NotConnected" ? reached : inARow >= failuresInARow
-    return sure ? down(error) : Effect.void
+    return inARow >= failuresInARow && prompts.size >= somePrompts ? down(error) : Effect.void
   }
 
-  /** Whether the call is not to blame: it waits for as long as the run does, and that is no try of it. */
-  const isBlameless = ({ reason, status }: ModelError): boolean =>
-    reason === "NotConnected" || (prompts.size >= manyPrompts && absent.includes(status))
+  /**
+   * Whether the call is not to blame: it waits for as long as the run does, and that is no try of it. More prompts than there can
+   * be in flight must have failed: a few that nobody can answer may hold all places.
+   */
+  const isBlameless = (error: ModelError): boolean =>
+    error.reason === "NotConnected" || (prompts.size > Math.max(most, somePrompts) && isAbsence(error))
 
   const attempt = (ask: Ask, connections: number): Effect.Effect<Answer, ModelError> =>
     Effect.matchEffect(inner.complete(ask), {
@@ -141,11 +156,14 @@ export const waiting = (
       return Option.some(yield* outcome)
     }
     const error = outcome.left
-    prompts.add(ask.place)
+    if (isAbsence(error)) prompts.add(ask.place)
     const then = yield* Clock.currentTimeMillis
     if (then >= end) return yield* tooLong(error, current)
-    current.pause = Math.min(looks.most, current.pause * 2)
-    current.nextLook = then + current.pause
+    // Those that looked together put the next look off once.
+    if (then >= current.nextLook) {
+      current.pause = Math.min(looks.most, current.pause * 2)
+      current.nextLook = then + current.pause
+    }
     return isBlameless(error) ? Option.none<Answer>() : yield* error
   })
 

@@ -44,7 +44,11 @@ const costTold = (usage: unknown): number | undefined => {
   return amount(cost) + (field(usage, "is_byok") === true ? amount(upstream) : 0)
 }
 
-const costOf = ({ prompt, completion, cached }: Omit<Usage, "cost_usd">, price: Price | undefined): number => {
+/** What tokens cost at a price, US dollars; 0 where there is none. */
+export const costOf = (
+  { prompt, completion, cached }: Pick<Usage, "prompt" | "completion" | "cached">,
+  price: Price | undefined
+): number => {
   if (price === undefined) return 0
   const kept = Math.min(prompt, cached)
   return ((prompt - kept) * price.prompt + kept * (price.cached ?? price.prompt) + completion * price.completion) / 1e6

@@ -68,7 +68,8 @@ export const retrying = (inner: ModelService, options?: Partial<Options>): Model
     const cap = error.reason === "RateLimited" ? rules.refusedCap : rules.cap
     const wait = Duration.max(delay({ base: rules.base, cap }, tries, yield* Random.next), asked)
     // The first tries are everyday life; a prompt that goes on failing is worth a word.
-    yield* (tries < noteworthy ? Effect.logDebug : Effect.logInfo)(
+    const everyday = tries < noteworthy && Duration.lessThan(wait, longWait)
+    yield* (everyday ? Effect.logDebug : Effect.logInfo)(
       `${error.message}; try ${tries + 1} of ${rules.tries} in ${Duration.format(wait)}`
     )
     yield* Events.emit({
@@ -83,6 +84,9 @@ export const retrying = (inner: ModelService, options?: Partial<Options>): Model
 
 /** Tries after which a call that goes on failing is told in the log. */
 const noteworthy = 4
+
+/** And so is a wait as long as this. */
+const longWait = Duration.seconds(30)
 
 const spending = (error: ModelError, spent: Usage): ModelError =>
   spent === noUsage ? error : error.amended({ usage: addUsage(error.usage, spent) })

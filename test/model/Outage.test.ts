@@ -30,7 +30,7 @@ const made = (maxWait: Duration.DurationInput = "1 hour") => {
         })
     },
     { ...steady, told: Effect.succeed("below") },
-    { maxWait: Duration.decode(maxWait) }
+    { maxWait: Duration.decode(maxWait), most: 4 }
   )
   const call = (place: number) => Effect.map(Effect.either(model.complete(ask({ place }))), word).pipe(heard(events))
   const begin = (count: number, from = 0) =>

@@ -1,4 +1,5 @@
 /** What a run would ask of its endpoint and cost, as far as that can be told before. Pure. */
+import * as Prices from "../../model/Prices.ts"
 import type { Price, Settings } from "../../RunConfig.ts"
 import type * as Statistics from "../../report/Statistics.ts"
 
@@ -27,19 +28,11 @@ interface Known {
 }
 
 /** The price given for the run's model. */
-export const priceOf = ({ prices, model }: Settings): Price | undefined => prices[model] ?? prices["*"]
-
-/** Dollars that these tokens cost by the prices given; undefined where there are none. */
-const priced = (config: Settings, { prompt, cached, completion }: Statistics.Tokens): number | undefined => {
-  const price = priceOf(config)
-  if (price === undefined) return undefined
-  const kept = Math.min(cached, prompt)
-  const read = (prompt - kept) * price.prompt + kept * (price.cached ?? price.prompt)
-  return (read + completion * price.completion) / 1e6
-}
+export const priceOf = (config: Settings): Price | undefined => Prices.priceOf(config)
 
 export const make = (config: Settings, { toDo, rows, sums }: Known): Estimate => {
-  const told = sums.costUsd > 0 ? sums.costUsd : priced(config, sums.tokens)
+  const price = priceOf(config)
+  const told = sums.costUsd > 0 ? sums.costUsd : price === undefined ? undefined : Prices.costOf(sums.tokens, price)
   return {
     leastCalls: toDo,
     mostCalls: toDo * config.max_turns,
