@@ -239,6 +239,7 @@ const conclude = Effect.fnUntraced(function* ({ plan, tally, started, stopped, h
   })
   const sessions = dataset.index.size * config.samples_per_prompt
   const toDo = sessions - done.count
+  const halted = toDo > idle ? halt : wentOn
   const report: Report = {
     runName: run_name,
     location: store.location,
@@ -253,9 +254,8 @@ const conclude = Effect.fnUntraced(function* ({ plan, tally, started, stopped, h
     durationSeconds,
     badLines: dataset.badLines.count,
     stopped,
-    halted: toDo > idle ? halt.message : ""
+    halted: halted.message
   }
-  const told = { done: done.count, to_do: toDo, halted: toDo > idle ? halt.kind : "", took: now - started }
-  yield* Events.emit({ event: "run_done", ...told })
+  yield* Events.emit({ event: "run_done", done: done.count, to_do: toDo, halted: halted.kind, took: now - started })
   return report
 })

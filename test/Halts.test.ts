@@ -88,7 +88,7 @@ describe("A run with a budget", () => {
         { cost: 1 }
       )
       expect(report.halted).toMatch(
-        /^the budget is reached: \$1\.0000 spent, and the next call could pass --max_cost=1$/
+        /^the budget is reached: \$1\.0000 spent, and the next call could pass --max_cost=1; raise it to go on$/
       )
       expect([report.toDo, entries.length, [...report.failures]]).toEqual([40, 10, []])
       expect(boxes.opened.length).toBeLessThanOrEqual(13)

@@ -33,12 +33,12 @@ export const layer = (config: Settings, apiKey: Request["apiKey"]) => {
     return kept(config, budget.pipe(Layer.provide(scripted)))
   }
   const counted = budget.pipe(Layer.provide(OpenAi.layer(requestOf(config), apiKey)))
-  const throttled = Throttle.layer({ most: config.num_workers, adaptive: config.concurrency === "adaptive" }).pipe(
+  const maxWait = Duration.seconds(config.max_wait)
+  const adaptive = config.concurrency === "adaptive"
+  const throttled = Throttle.layer({ most: config.num_workers, adaptive, longestPause: maxWait }).pipe(
     Layer.provideMerge(counted)
   )
-  const waiting = Outage.layer({ maxWait: Duration.seconds(config.max_wait), most: config.num_workers }).pipe(
-    Layer.provideMerge(throttled)
-  )
+  const waiting = Outage.layer({ maxWait, most: config.num_workers }).pipe(Layer.provideMerge(throttled))
   const retrying = Retry.layer().pipe(Layer.provideMerge(waiting))
   return kept(config, Triage.layer.pipe(Layer.provideMerge(retrying)))
 }
@@ -80,6 +80,9 @@ export const requestOf = (config: Settings): ModelRequest => ({
   provider: providerSent(config),
   reasoning: reasoningSent(config),
   callLimit,
+  hidden: [config.ephemeral_system_prompt, ...config.prefill_messages.map(({ content }) => content)].filter(
+    (text) => text !== ""
+  ),
   promptCache: config.prompt_cache,
   prices: config.prices
 })

@@ -202,10 +202,19 @@ export const within = (
   const unknown = (usage: Usage, detail: string) =>
     Effect.fail(new ModelError({ reason: "CostUnknown", detail, usage }))
 
+  /** One answer without a price among others that have one counts as the largest of them. */
+  const guessed = (answer: Answer, call: Reserved): Answer =>
+    answer.priced === false && call.cost > 0
+      ? { ...answer, priced: true, usage: { ...answer.usage, cost_usd: call.cost } }
+      : answer
+
   const limitedCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(admit(restore, sizeOf(ask)), (call) =>
-        Effect.onExit(restore(Effect.flatMap(inner.complete(ask), checked)), (exit) => settle(call, exit))
+        Effect.onExit(
+          restore(Effect.flatMap(inner.complete(ask), (answer) => checked(guessed(answer, call)))),
+          (exit) => settle(call, exit)
+        )
       )
     )
   const freeCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>

@@ -45,6 +45,8 @@ export const reasonOf = ({ status, body, model }: Told): Reason => {
     case 422:
       return lasting(codes, body)
     default:
+      // An address that has moved knows no model.
+      if (status >= 300 && status < 400) return "ModelMissing"
       return status >= 500 ? "Overloaded" : "BadRequest"
   }
 }

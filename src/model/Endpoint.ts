@@ -2,7 +2,7 @@
 import { Context, Effect, FiberRef, HashMap, type LogLevel } from "effect"
 
 export interface EndpointService {
-  /** Milliseconds that it has been down in this run so far, the present outage included. */
+  /** Milliseconds in which this run could make no call so far, for an outage or a pause, the present one included. */
   readonly downFor: Effect.Effect<number>
   /** In a few words for the progress line, such as `12 calls at once` or `endpoint down since 10:30:00`; empty when nothing is worth a word. */
   readonly told: Effect.Effect<string>

@@ -16,13 +16,22 @@ export type Rejection =
   | { readonly _tag: "Broken"; readonly cause: unknown }
   | { readonly _tag: "TooLate" }
 
+/** Words that a hidden text shares with others are no secret; a piece of it this long is. */
+const hiddenPiece = 24
+
 /** The errors of the endpoint that `request` goes to at `url`, undefined when its address is none; `secrets` are what it may know and nobody else. */
 export const make = (request: Request, url: URL | undefined, secrets: ReadonlyArray<string>) => {
   const host = url?.host ?? request.baseUrl
   const path = url?.pathname ?? ""
   const price = Prices.priceOf(request)
   const [first = "", ...others] = secrets
-  const line = (text: string) => Failure.oneLine(others.reduce(Failure.withoutKey, text), first)
+  const bare = (text: string) =>
+    (request.hidden ?? []).reduce((shown, hidden) => Failure.withoutKey(shown, hidden, hiddenPiece), text)
+  const line = (text: string) =>
+    Failure.oneLine(
+      others.reduce((shown, secret) => Failure.withoutKey(shown, secret), bare(text)),
+      first
+    )
   const said = (start: string, words: string) => line(words === "" ? start : `${start}: ${words}`)
 
   const broken = (cause: unknown): ModelError => {

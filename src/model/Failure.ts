@@ -50,9 +50,9 @@ export const oneLine = (text: string, key: string): string => {
   return (flat.length > longest ? `${flat.slice(0, longest).trimEnd()}…` : flat).toWellFormed()
 }
 
-/** Replaces the key, and each piece of it of eight characters or more, by `***`. */
-export const withoutKey = (text: string, key: string): string => {
-  const size = Math.min(keyPiece, key.length)
+/** Replaces the key, and each piece of it of eight characters or more (or as many as `piece`), by `***`. */
+export const withoutKey = (text: string, key: string, piece = keyPiece): string => {
+  const size = Math.min(piece, key.length)
   if (size === 0) {
     return text
   }

@@ -126,7 +126,7 @@ const stopping = [
   "AllForbidden",
   /** HTTP 402. */
   "NoCredit",
-  /** HTTP 404, or the endpoint does not know the model. */
+  /** HTTP 404, an endpoint that has moved (3xx), or one that does not know the model. */
   "ModelMissing",
   /** The endpoint has not been reached even once. */
   "NeverReached",
@@ -208,6 +208,8 @@ export interface Request {
   readonly reasoning: { readonly effort: string } | undefined
   /** The longest wait for one answer. */
   readonly callLimit: Duration.Duration
+  /** Texts of the user's that no message shows, even where the endpoint repeats them. */
+  readonly hidden?: ReadonlyArray<string>
   /** Whether models that want it are told what of a request to keep for the next. */
   readonly promptCache: boolean
   /** What calls cost where the endpoint does not say, US dollars per million tokens, by model id; `*` stands for every other model. */

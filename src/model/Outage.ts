@@ -1,8 +1,8 @@
 /** A model around a model that waits while the endpoint is down, all calls together, and goes on by itself when it is back. */
-import { Clock, Context, Duration, Effect, Either, Layer, LogLevel, Option } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Either, FiberId, Layer, LogLevel } from "effect"
 import * as Events from "../events/Events.ts"
 import { Endpoint, type EndpointService, tell, timeOfDay } from "./Endpoint.ts"
-import { type Answer, type Ask, kindOf, Model, type ModelError, type ModelService } from "./Model.ts"
+import { type Answer, type Ask, kindOf, Model, ModelError, type ModelService } from "./Model.ts"
 
 export interface Options {
   /** The longest wait for an endpoint that is down. */
@@ -43,8 +43,9 @@ interface Outage {
   readonly since: number
   nextLook: number
   pause: number
-  /** Lets some calls look, while all others wait for what they find. */
-  readonly looker: Effect.Semaphore
+  /** Lets some calls wait for the next look, while all others wait for what they find. */
+  readonly lookers: Effect.Semaphore
+  readonly over: Deferred.Deferred<void>
 }
 
 const inSeconds = (millis: number): string => Duration.format(Duration.seconds(Math.round(millis / 1000)))
@@ -81,8 +82,9 @@ export const waiting = (
     inARow = 0
     prompts.clear()
     if (outage === undefined) return Effect.void
-    const { since } = outage
+    const { since, over } = outage
     outage = undefined
+    Deferred.unsafeDone(over, Effect.void)
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const down = now - since
       downBefore += down
@@ -96,8 +98,13 @@ export const waiting = (
   const down = Effect.fnUntraced(function* (error: ModelError) {
     if (outage !== undefined) return
     const now = yield* Clock.currentTimeMillis
-    const looker = Effect.unsafeMakeSemaphore(lookers)
-    outage = { since: now, nextLook: now + looks.first, pause: looks.first, looker }
+    outage = {
+      since: now,
+      nextLook: now + looks.first,
+      pause: looks.first,
+      lookers: Effect.unsafeMakeSemaphore(lookers),
+      over: Deferred.unsafeMake<void>(FiberId.none)
+    }
     yield* tell(
       LogLevel.Warning,
       `the endpoint is down since ${timeOfDay(now)} (${error.message}): waiting for it, at most ${inSeconds(longest)} (--max_wait)`
@@ -144,54 +151,64 @@ export const waiting = (
       }
     })
 
-  /** One look at an endpoint that is down: the call itself. Nothing when it is to wait again. */
-  const look = Effect.fnUntraced(function* (ask: Ask, current: Outage) {
-    const end = current.since + longest
+  /** Waits for the next look at an endpoint that is down. Those that wait for the same one put the next off once. */
+  const nextLook = Effect.fnUntraced(function* (current: Outage) {
+    const planned = current.nextLook
     const now = yield* Clock.currentTimeMillis
-    yield* Effect.sleep(Duration.millis(Math.max(0, Math.min(current.nextLook, end) - now)))
-    const outcome = yield* Effect.either(inner.complete(ask))
+    const pause = Math.min(planned, current.since + longest) - now
+    yield* Effect.raceFirst(Effect.sleep(Duration.millis(Math.max(0, pause))), Deferred.await(current.over))
+    if (current.nextLook !== planned) return
+    current.pause = Math.min(looks.most, current.pause * 2)
+    current.nextLook = (yield* Clock.currentTimeMillis) + current.pause
+  })
+
+  /** Fails once the run has waited for as long as it does; not when the outage is over before. */
+  const patience = Effect.fnUntraced(function* (current: Outage) {
+    const now = yield* Clock.currentTimeMillis
+    yield* Effect.sleep(Duration.millis(Math.max(0, current.since + longest - now)))
+    return outage === current ? yield* tooLong("no answer", current) : yield* Effect.never
+  })
+
+  /** One look: the call itself, which nobody waits for. It is given up when the run's patience is. */
+  const look = Effect.fnUntraced(function* (ask: Ask, current: Outage) {
+    const outcome = yield* Effect.either(Effect.raceFirst(inner.complete(ask), patience(current)))
     if (Either.isLeft(outcome) && isOurs(outcome.left)) return yield* outcome.left
     if (Either.isRight(outcome) || !isSuspect(outcome.left)) {
       yield* alive
-      return Option.some(yield* outcome)
+      return yield* outcome
     }
     const error = outcome.left
     if (isAbsence(error)) prompts.add(ask.place)
-    const then = yield* Clock.currentTimeMillis
-    if (then >= end) return yield* tooLong(error, current)
-    // Those that looked together put the next look off once.
-    if (then >= current.nextLook) {
-      current.pause = Math.min(looks.most, current.pause * 2)
-      current.nextLook = then + current.pause
+    if (outage === current && (yield* Clock.currentTimeMillis) >= current.since + longest) {
+      return yield* tooLong(error.message, current)
     }
-    return isBlameless(error) ? Option.none<Answer>() : yield* error
+    return isBlameless(error) ? yield* complete(ask) : yield* error
   })
 
-  const tooLong = (error: ModelError, { since }: Outage) =>
-    error.amended({
+  const tooLong = (why: string, { since }: Outage) =>
+    new ModelError({
       reason: "DownTooLong",
-      detail: `the endpoint is down since ${timeOfDay(since)}, longer than --max_wait=${Math.round(longest / 1000)}: ${error.message}`
+      detail: `the endpoint is down since ${timeOfDay(since)}, longer than --max_wait=${Math.round(longest / 1000)}: ${why}`
     })
 
   const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     Effect.suspend(() => {
       const current = outage
       if (current === undefined) return attempt(ask, 1)
-      const turn = Effect.suspend(() =>
-        outage === current ? look(ask, current) : Effect.succeed(Option.none<Answer>())
-      )
-      return Effect.flatMap(
-        current.looker.withPermits(1)(turn),
-        Option.match({ onNone: () => complete(ask), onSome: Effect.succeed })
+      const turn = Effect.suspend(() => (outage === current ? nextLook(current) : Effect.void))
+      return Effect.zipRight(
+        current.lookers.withPermits(1)(turn),
+        Effect.suspend(() => (outage === current ? look(ask, current) : complete(ask)))
       )
     })
 
   return {
     model: { complete },
     endpoint: {
-      downFor: Effect.map(
+      downFor: Effect.zipWith(
         Clock.currentTimeMillis,
-        (now) => downBefore + (outage === undefined ? 0 : now - outage.since)
+        below.downFor,
+        (now, paused) => downBefore + (outage === undefined ? 0 : now - outage.since) + paused
       ),
       told: Effect.flatMap(below.told, (otherwise) =>
         Effect.sync(() => (outage === undefined ? otherwise : `endpoint down since ${timeOfDay(outage.since)}`))

@@ -29,7 +29,7 @@ export const read = (usage: unknown, price: Price | undefined): Spent => {
       count(field(usage, "cache_read_input_tokens")),
       count(field(usage, "prompt_cache_hit_tokens"))
     ),
-    total: count(field(usage, "total_tokens")) || prompt + completion
+    total: Math.max(count(field(usage, "total_tokens")), prompt + completion)
   }
   const told = costTold(usage)
   const priced = told !== undefined || (price !== undefined && tokens.total > 0)

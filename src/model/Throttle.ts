@@ -1,7 +1,7 @@
 /** A model around a model that makes no more calls at once than the endpoint takes, and none while it asks for a pause. */
 import { Clock, Context, Deferred, Duration, Effect, Exit, FiberId, Layer, LogLevel } from "effect"
 import * as Events from "../events/Events.ts"
-import { Endpoint, type EndpointService, steady, tell, timeOfDay } from "./Endpoint.ts"
+import { Endpoint, type EndpointService, tell, timeOfDay } from "./Endpoint.ts"
 import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
 import { Quota } from "./Quota.ts"
 import { type Call, Window } from "./Window.ts"
@@ -11,6 +11,8 @@ export interface Options {
   readonly most: number
   /** Whether fewer are made when the endpoint takes fewer. */
   readonly adaptive: boolean
+  /** The longest pause that all calls make: whoever asks for more is asked again sooner, and tells the call itself. */
+  readonly longestPause: Duration.Duration
 }
 
 /** Puts the throttle around the model below, and says how many calls it lets through. */
@@ -24,9 +26,6 @@ export const layer = (options: Options): Layer.Layer<Model | Endpoint, never, Mo
 
 /** Refusals after another one, and no answer in between, that mean that all calls are refused. */
 const refusedInARow = 3
-
-/** Milliseconds of a pause at most: whoever asks for more is asked again sooner, and says so to the call itself. */
-const longestPause = 3_600_000
 
 /** Pauses from so many milliseconds on are worth a line of the log. */
 const noteworthy = 5000
@@ -73,7 +72,10 @@ export const throttled = (
   const quota = new Quota()
   const row = new Row()
   const waiting = new Set<Deferred.Deferred<void>>()
+  const longest = Duration.toMillis(options.longestPause)
   let pausedUntil = 0
+  /** Milliseconds of pauses so far, what is planned of the present one included. */
+  let paused = 0
   /** Calls whose turn has come and that have not begun yet: their places are nobody else's. */
   let called = 0
 
@@ -106,7 +108,7 @@ export const throttled = (
   const enter = (restore: Restore, first: boolean): Effect.Effect<Call> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const opens = Math.max(pausedUntil, quota.opens(window.begun + 1, now))
-      if (opens > now && opens - now <= longestPause) {
+      if (opens > now && opens - now <= longest) {
         const pause = restore(Effect.sleep(Duration.millis(opens - now)))
         return pausing(opens, now).pipe(
           Effect.zipRight(first ? Effect.onInterrupt(pause, () => leave) : pause),
@@ -121,7 +123,7 @@ export const throttled = (
   const pausing = (until: number, now: number) =>
     Effect.suspend(() => {
       if (until <= pausedUntil) return Effect.void
-      pausedUntil = until
+      pauseUntil(until, now)
       return Effect.zipRight(
         tellPause("its rate limit is used up", until - now),
         Events.emit({ event: "pause", wait: until - now, why: "quota" })
@@ -159,10 +161,16 @@ export const throttled = (
     return all && wait > 0 ? Effect.zipRight(pause(wait, error), told) : told
   }
 
-  const pause = (wait: number, error: ModelError) =>
+  const pauseUntil = (until: number, now: number) => {
+    paused += until - Math.max(now, pausedUntil)
+    pausedUntil = until
+  }
+
+  const pause = (asked: number, error: ModelError) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const wait = Math.min(asked, longest)
       if (now + wait <= pausedUntil) return Effect.void
-      pausedUntil = now + wait
+      pauseUntil(now + wait, now)
       return Effect.zipRight(
         tellPause(`it refuses all (${error.message})`, wait),
         Events.emit({ event: "pause", wait, why: "refused" })
@@ -178,7 +186,7 @@ export const throttled = (
   return {
     model: { complete },
     endpoint: {
-      ...steady,
+      downFor: Effect.map(Clock.currentTimeMillis, (now) => paused - Math.max(0, pausedUntil - now)),
       told: Effect.map(Clock.currentTimeMillis, (now) => {
         if (pausedUntil > now) return `no calls until ${timeOfDay(pausedUntil)}`
         const limit = window.limit

@@ -13,7 +13,7 @@ export const layer: Layer.Layer<Model, never, Model> = Layer.effect(
 
 /**
  * `inner`, whose first answers HTTP 403 wait for what becomes of the other calls: one answer, and they are the fault of their
- * prompts; so many and no answer, and no call can succeed.
+ * prompts; so many and no answer, with nothing else in flight, and no call can succeed.
  */
 export const judging = (inner: ModelService): ModelService => {
   let answered = false
@@ -36,7 +36,7 @@ export const judging = (inner: ModelService): ModelService => {
     forbidden++
     const verdict = yield* Deferred.make<boolean>()
     waiting.add(verdict)
-    yield* forbidden >= enough ? judge(true) : settled
+    yield* settled
     const all = yield* Effect.onInterrupt(Deferred.await(verdict), () => Effect.sync(() => waiting.delete(verdict)))
     return yield* all ? error.amended({ reason: "AllForbidden" }) : error
   })
@@ -48,7 +48,13 @@ export const judging = (inner: ModelService): ModelService => {
         answered = true
         return Effect.as(judge(false), answer)
       },
-      onFailure: (error) => (error.reason === "Forbidden" && !answered ? suspected(error) : Effect.fail(error))
+      onFailure: (error) => {
+        if (error.reason === "Forbidden" && !answered) return suspected(error)
+        // A model that has answered is there: what it does not take is this prompt.
+        return Effect.fail(
+          error.reason === "ModelMissing" && answered ? error.amended({ reason: "BadRequest" }) : error
+        )
+      }
     })
 
   return {

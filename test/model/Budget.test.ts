@@ -36,7 +36,7 @@ describe("A budget in money", () => {
     const { usage, calls: answered } = Effect.runSync(budget.spent)
     expect([usage.cost_usd.toFixed(9), answered, asked()]).toEqual(["1.000000000", 10, 10])
     expect(Effect.runSync(budget.reached)).toBe(
-      "the budget is reached: $1.0000 spent, and the next call could pass --max_cost=1"
+      "the budget is reached: $1.0000 spent, and the next call could pass --max_cost=1; raise it to go on"
     )
   })
   it("counts what was spent before.", async () => {
@@ -90,9 +90,15 @@ describe("A budget in money", () => {
     expect(await Effect.runPromise(over({ tokens: 10 }, [untold]).calls(1))).toEqual(["CostUnknown"])
     expect(await Effect.runPromise(over({ cost: 10 }, [untold]).calls(1))).toEqual(["answered"])
   })
+  it("counts an answer without a price as the largest that had one.", async () => {
+    const unpriced = { ...costing(0), priced: false }
+    const { calls, budget } = over({ cost: 1 }, [costing(0.25), unpriced, costing(0.25), costing(0.25), costing(0.25)])
+    expect(await Effect.runPromise(calls(5))).toEqual([...Array(4).fill("answered"), "BudgetReached"])
+    expect(Effect.runSync(budget.spent).usage.cost_usd).toBe(1)
+  })
   it("once reached stays so, and is told once.", async () => {
     const events: Array<Events.Event> = []
-    const { call, budget } = over({ cost: 1 }, [costing(0.6)])
+    const { call } = over({ cost: 1 }, [costing(0.6)])
     const all = Effect.forEach(["xx", "xx", "x", ""], call)
     expect(await Effect.runPromise(heard(events)(all))).toEqual(["answered", ...Array(3).fill("BudgetReached")])
     expect(events).toEqual([{ event: "budget_reached" }])
@@ -105,7 +111,7 @@ describe("A budget in tokens", () => {
     await Effect.runPromise(budget.begin({ cost: 9, tokens: 25, calls: 0 }))
     expect(await Effect.runPromise(calls(5))).toEqual([...Array(3).fill("answered"), "BudgetReached", "BudgetReached"])
     expect(Effect.runSync(budget.reached)).toBe(
-      "the budget is reached: 100 tokens used, and the next call could pass --max_total_tokens=100"
+      "the budget is reached: 100 tokens used, and the next call could pass --max_total_tokens=100; raise it to go on"
     )
   })
 })

@@ -44,7 +44,7 @@ it("Tokens are whole numbers of a size that sums stay exact with.", async () => 
   expect(Exit.isSuccess(exit) && exit.value._tag === "Right" && exit.value.right.usage).toMatchObject({
     prompt: 2,
     completion: 1e9,
-    total: 1e9,
+    total: 1e9 + 2,
     cost_usd: 0.25
   })
 })

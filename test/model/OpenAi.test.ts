@@ -312,7 +312,7 @@ describe("A failure", () => {
   it("of a redirect names the new address and takes the key nowhere.", async () => {
     const other = await server(() => Server.answer({ content: "Hi" }))
     const error = await failure({ status: 307, headers: { location: `${other.url}/chat/completions` }, body: "" })
-    expect([error.reason, other.requests.length]).toEqual(["BadRequest", 0])
+    expect([error.reason, error.fatal, other.requests.length]).toEqual(["ModelMissing", true, 0])
     expect(error.message).toContain(other.url)
   })
 })

@@ -26,7 +26,7 @@ const made = (most: number, adaptive: boolean, ends: (call: number, ask: Ask) =>
           return "reason" in end ? yield* end : end
         })
     },
-    { most, adaptive }
+    { most, adaptive, longestPause: Duration.hours(1) }
   )
   const call = (place: number) => Effect.map(Effect.either(model.complete(ask({ place }))), word)
   return { begun, call, model, told: endpoint.told }

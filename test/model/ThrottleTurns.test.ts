@@ -34,7 +34,7 @@ describe("A throttle in any interleaving", () => {
                     })
                 )
             },
-            { most, adaptive }
+            { most, adaptive, longestPause: Duration.hours(1) }
           )
           return model
         }
@@ -55,7 +55,8 @@ describe("A throttle in any interleaving", () => {
             if (lot.end === "refused") return failure("RateLimited", { retryAfter: Duration.millis(2), limits })
             return bare(lot, ask)
           })
-        const around = (inner: ModelService) => Throttle.throttled(inner, { most, adaptive: true }).model
+        const around = (inner: ModelService) =>
+          Throttle.throttled(inner, { most, adaptive: true, longestPause: Duration.hours(1) }).model
         const { over, ends } = await Effect.runPromise(run(drawn, below, around))
         expect([over, served(drawn, ends)]).toEqual([true, true])
       }),

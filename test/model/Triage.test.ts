@@ -92,10 +92,13 @@ describe("Three forbidden prompts and no answer", () => {
     Effect.runPromise(
       Effect.gen(function* () {
         const { begin, end } = made()
-        const fibers = [yield* begin(0), yield* begin(1), yield* begin(2)]
-        yield* begin(3)
+        const fibers = [yield* begin(0), yield* begin(1), yield* begin(2), yield* begin(3)]
         for (const place of [0, 1, 2]) yield* end(place, forbidden)
-        expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(Array(3).fill("AllForbidden"))
+        yield* turns(20)
+        // The fourth may know better.
+        expect(yield* isOver(fibers[0] ?? (yield* begin(4)))).toBe(false)
+        yield* end(3, forbidden)
+        expect(yield* Fiber.join(Fiber.all(fibers))).toEqual(Array(4).fill("AllForbidden"))
       })
     ))
   it("do so with one worker too.", async () => {
@@ -104,6 +107,17 @@ describe("Three forbidden prompts and no answer", () => {
       "Forbidden",
       "AllForbidden",
       "AllForbidden"
+    ])
+  })
+})
+
+describe("A model that is not found", () => {
+  it("stops the run, but not once it has answered: then it is the prompt's own.", async () => {
+    const missing = failure("ModelMissing", { status: 404 })
+    expect(await Effect.runPromise(inTurn([missing, answer(), missing]))).toEqual([
+      "ModelMissing",
+      "answered",
+      "BadRequest"
     ])
   })
 })
