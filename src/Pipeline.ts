@@ -70,8 +70,7 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
         Exit.isFailure(exit) ? Effect.failCause(exit.cause) : Effect.fail(error)
     )
   )
-  if (Exit.isFailure(exit)) return yield* Effect.failCause(exit.cause)
-  return report
+  return Exit.isFailure(exit) ? yield* Effect.failCause(exit.cause) : report
 })
 
 /** What there is to do. */

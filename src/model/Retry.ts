@@ -16,8 +16,10 @@ import {
 export interface Options {
   /** Calls in all, the first included. */
   readonly tries: number
-  /** The first wait, before jitter; it doubles each time. */
+  /** The first wait, before jitter. */
   readonly base: Duration.Duration
+  /** How much longer each wait is than the one before; after a refusal (HTTP 429) it is twice as long. */
+  readonly growth: number
   /** The longest wait of our own, before jitter. */
   readonly cap: Duration.Duration
   /** The same after a refusal (HTTP 429): its time may be a minute's limit. */
@@ -28,9 +30,10 @@ export interface Options {
 
 export const defaults: Options = {
   // Of three thousand calls to an endpoint that fails three in ten, one in a thousand runs loses a prompt.
-  tries: 12,
+  tries: 14,
   // Short: when many calls fail, `Throttle` and `Outage` hold them back together.
   base: Duration.millis(200),
+  growth: 1.5,
   cap: Duration.seconds(5),
   refusedCap: Duration.seconds(30),
   // No longer than a prompt has by default: its own time limit ends the wait.
@@ -65,8 +68,9 @@ export const retrying = (inner: ModelService, options?: Partial<Options>): Model
     if (Duration.greaterThan(asked, rules.patience)) {
       return yield* ended(error, tries, `the endpoint asks to wait ${Duration.format(asked)}`)
     }
-    const cap = error.reason === "RateLimited" ? rules.refusedCap : rules.cap
-    const wait = Duration.max(delay({ base: rules.base, cap }, tries, yield* Random.next), asked)
+    const { base } = rules
+    const pace = error.reason === "RateLimited" ? { base, growth: 2, cap: rules.refusedCap } : rules
+    const wait = Duration.max(delay(pace, tries, yield* Random.next), asked)
     // The first tries are everyday life; a prompt that goes on failing is worth a word.
     const everyday = tries < noteworthy && Duration.lessThan(wait, longWait)
     yield* (everyday ? Effect.logDebug : Effect.logInfo)(
@@ -92,10 +96,15 @@ const spending = (error: ModelError, spent: Usage): ModelError =>
   spent === noUsage ? error : error.amended({ usage: addUsage(error.usage, spent) })
 
 /** The wait after the given number of tries; `chance` is from 0 to 1. */
-export const delay = (rules: Pick<Options, "base" | "cap">, tries: number, chance: number): Duration.Duration =>
+export const delay = (
+  rules: Pick<Options, "base" | "growth" | "cap">,
+  tries: number,
+  chance: number
+): Duration.Duration =>
   Duration.millis(
     Math.ceil(
-      Math.min(Duration.toMillis(rules.cap), Duration.toMillis(rules.base) * 2 ** (tries - 1)) * (0.5 + chance / 2)
+      Math.min(Duration.toMillis(rules.cap), Duration.toMillis(rules.base) * rules.growth ** (tries - 1)) *
+        (0.5 + chance / 2)
     )
   )
 

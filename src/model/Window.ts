@@ -17,7 +17,8 @@ const start = 16
 
 /** Of the last calls, so many refused mean that the endpoint takes fewer than it did; and what is left of the limit then. */
 const signs = [
-  { calls: 20, refused: 8, left: 0.7 },
+  { calls: 6, refused: 6, left: 0.7 },
+  { calls: 20, refused: 10, left: 0.7 },
   { calls: 100, refused: 25, left: 0.8 }
 ]
 

@@ -66,19 +66,19 @@ describe("Retry", () => {
     const { end, times } = await test(run([failing("Overloaded"), failing("Unreachable"), failing("BadAnswer"), good]))
     expect([end, times.length]).toEqual([Either.right(good), 4])
   })
-  it("waits longer each time, with a cap, and gives up after twelve tries, which it tells.", async () => {
+  it("waits longer each time, with a cap, and gives up after fourteen tries, which it tells.", async () => {
     const { end, times } = await test(run([failing("TimedOut")]))
-    expect(gaps(times)).toEqual([200, 400, 800, 1600, 3200, 5000, 5000, 5000, 5000, 5000, 5000])
+    expect(gaps(times)).toEqual([200, 300, 450, 675, 1013, 1519, 2279, 3418, 5000, 5000, 5000, 5000, 5000])
     expect(Either.isLeft(end) && [end.left.reason, end.left.message]).toEqual([
       "TimedOut",
-      "It failed as TimedOut (12 tries)"
+      "It failed as TimedOut (14 tries)"
     ])
     const { times: more } = await test(run([failing("RateLimited")]))
-    expect(gaps(more).slice(5)).toEqual([6400, 12_800, 25_600, 30_000, 30_000, 30_000])
+    expect(gaps(more).slice(5)).toEqual([6400, 12_800, 25_600, 30_000, 30_000, 30_000, 30_000, 30_000])
   })
   it("spreads its waits between half and whole.", async () => {
     const { times } = await test(run([failing("Overloaded")]), 0)
-    expect(gaps(times).slice(0, 5)).toEqual([100, 200, 400, 800, 1600])
+    expect(gaps(times).slice(0, 5)).toEqual([100, 150, 225, 338, 507])
     expect(Duration.toMillis(Retry.delay(Retry.defaults, 1, 0.5))).toBe(150)
   })
   it("never asks sooner than the endpoint wants, and not sooner than its own wait.", async () => {
@@ -127,7 +127,7 @@ describe("Retry", () => {
         )
       )
     )
-    expect(lines).toEqual(["DEBUG It failed as Overloaded; try 2 of 12 in 200ms"])
+    expect(lines).toEqual(["DEBUG It failed as Overloaded; try 2 of 14 in 200ms"])
   })
   it("comes back no sooner than a failure of HTTP 200 asks.", async () => {
     const bodies = [{ error: { code: 429 } }, { id: "x" }, "<html>Hello</html>"]
