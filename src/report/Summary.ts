@@ -10,6 +10,11 @@ export const render = (report: Report, resume: string): string => {
   const { sums, merged } = report
   const left = count(report.leftOut)
   const lasting = new Map([...report.failures].filter(([kind]) => !runsAgain(kind, null)))
+  // A resume that would find nothing to do is no way to go on.
+  const command =
+    count(lasting) > 0 && count(lasting) >= report.toDo - left
+      ? `${resume} --retry_failed=${[...lasting.keys()].join(",")}`
+      : resume
   const lines = [
     head(report),
     row("kept", sums.kept),
@@ -35,7 +40,7 @@ export const render = (report: Report, resume: string): string => {
     ...(report.toDo > left
       ? [
           "",
-          `${report.toDo - left} still to do; ${report.hopeless > 0 ? "mend what can be mended, then " : ""}go on with: ${resume}`
+          `${report.toDo - left} still to do; ${report.hopeless > 0 ? "mend what can be mended, then " : ""}go on with: ${command}`
         ]
       : [])
   ]

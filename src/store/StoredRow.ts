@@ -9,7 +9,8 @@ const lenient = <A, I>(schema: Schema.Schema<A, I>, missing: A) =>
   Schema.optionalWith(schema.annotations({ decodingFallback: () => Either.right(missing) }), { default: () => missing })
 
 // No figure is below nothing or beyond all bounds: one such would spoil every sum.
-const Figure = lenient(Schema.NonNegative.pipe(Schema.finite()), 0)
+// What no session can have spent would spoil every sum and every budget.
+const Figure = lenient(Schema.NonNegative.pipe(Schema.lessThanOrEqualTo(1e12)), 0)
 export const Usage = lenient(
   Schema.Struct({
     prompt: Figure,

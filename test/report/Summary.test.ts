@@ -121,6 +121,9 @@ it("The summary names the failures of this session that do not run again by them
   ])
   const lines = Summary.render({ ...finished, toDo: 6, hopeless: 2, failures }, "again").split("\n")
   expect(lines).toContain("2 content_refused: run again only where --retry_failed names that kind")
+  expect(lines.at(-1)).toMatch(/go on with: again$/)
+  const only = { ...finished, toDo: 2, hopeless: 2, failures: new Map([["content_refused", 2]]) }
+  expect(Summary.render(only, "again")).toMatch(/go on with: again --retry_failed=content_refused$/)
 })
 
 it("The summary shows every cost above nothing.", () => {
