@@ -133,7 +133,7 @@ describe("A dry run", () => {
     expect(told.stdout).toMatch(/limits +--max_cost \$9\.00, \$0\.12 of it spent\n/)
     expectProblems(
       await dry(place, server, { ...options, max_cost: 0.1 }),
-      /--max_cost: earlier sessions .* all of the 0\.1/
+      /--max_cost: earlier sessions have spent \$0\.1200 of 0\.1, and the next call could pass it; give more/
     )
     expect(server.requests.filter(({ method }) => method === "GET").length).toBe(2)
     await place.run(server, { resume: true, batch_size: 2, num_workers: 1 })
