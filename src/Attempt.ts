@@ -39,7 +39,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
     sample: unit.sample
   }
   const toolsets = (yield* Sampler).sample(draw)
-  yield* Effect.annotateCurrentSpan("batch_runner.toolsets", toolsets)
+  yield* Span.annotate({ "batch_runner.toolsets": toolsets })
   const offer = toolbox.offer(toolsets)
   const transcript = new Transcript()
   const { occurrence } = draw

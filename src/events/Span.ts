@@ -25,6 +25,12 @@ export const within = <A, E, R>(
     return Effect.withSpan(inside, name, { attributes, kind, root, captureStackTrace: false })
   })
 
+/** More that is known of the span of this fiber. Looking for one where there is none makes an error, stack and all. */
+export const annotate = (attributes: Attributes): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) =>
+    fiber.getFiberRef(FiberRef.currentTracerEnabled) ? Effect.annotateCurrentSpan(attributes) : Effect.void
+  )
+
 /** The end of what did not succeed: by an error, by a stop from outside, or by a defect of ours. */
 export const failure =
   <E>(of: (error: E) => Attributes, stopped: Attributes = {}) =>
