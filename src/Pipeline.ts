@@ -3,6 +3,7 @@ import { Clock, Effect, Exit, FiberRef, HashMap } from "effect"
 import * as Attempt from "./Attempt.ts"
 import * as Preview from "./agent/Preview.ts"
 import * as TimeLimit from "./agent/TimeLimit.ts"
+import { conclude, type Plan } from "./Conclusion.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
 import * as Events from "./events/Events.ts"
 import { Budget } from "./model/Budget.ts"
@@ -10,18 +11,14 @@ import { kindOf } from "./model/Model.ts"
 import * as Prices from "./model/Prices.ts"
 import { changes, filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
 import { Progress } from "./report/Progress.ts"
-import { type Halt, type Report, wentOn } from "./report/Report.ts"
-import * as Statistics from "./report/Statistics.ts"
+import { type Halt, wentOn } from "./report/Report.ts"
 import * as Summary from "./report/Summary.ts"
 import { doneEvent, Tally, type TooManyFailures } from "./report/Tally.ts"
-import * as Card from "./store/Card.ts"
 import { OpenBatches } from "./store/OpenBatches.ts"
 import * as Resume from "./store/Resume.ts"
 import * as Session from "./store/Session.ts"
 import { type Entry, Store, type StoreError } from "./store/Store.ts"
-import { Toolbox } from "./tools/Toolbox.ts"
 import { isDone } from "./trajectory/Outcome.ts"
-import { timestamp } from "./trajectory/Trajectory.ts"
 import { version } from "./version.ts"
 
 /** Ends the work early: when it completes, no prompt is started any more and those in flight are released. */
@@ -72,15 +69,6 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   )
   return Exit.isFailure(exit) ? yield* Effect.failCause(exit.cause) : report
 })
-
-/** What there is to do. */
-interface Plan {
-  readonly done: Resume.Done
-  readonly failed: Resume.Failed
-  /** Failed sessions that do not run again, by kind, and their number. */
-  readonly leftOut: ReadonlyMap<string, number>
-  readonly idle: number
-}
 
 const announce = Effect.fnUntraced(function* (config: Settings, { done, leftOut, idle }: Plan) {
   const store = yield* Store
@@ -196,65 +184,3 @@ const forEachOf = <A, E, R, E2>(
   })
   return Effect.forEach(Array.from({ length: concurrency }), () => worker, { concurrency, discard: true })
 }
-
-interface Ended {
-  readonly plan: Plan
-  readonly tally: Tally
-  /** Milliseconds since the epoch. */
-  readonly started: number
-  readonly stopped: boolean
-  readonly halt: Halt
-}
-
-const conclude = Effect.fnUntraced(function* ({ plan, tally, started, stopped, halt }: Ended) {
-  const store = yield* Store
-  const dataset = yield* Dataset
-  const config = yield* RunConfig
-  const { toolNames } = yield* Toolbox
-  const { done, leftOut, idle } = plan
-  const released = tally.released(yield* (yield* Budget).spent)
-  const merged = yield* store.merge(done)
-  const sums = Statistics.add(yield* store.sums, Statistics.ofSpent(released.usage, released.calls))
-  const now = yield* Clock.currentTimeMillis
-  const session = Session.record(config, version, started, { now, released })
-  const earlier = store.sessions.reduce((seconds, { duration_seconds }) => seconds + duration_seconds, 0)
-  const durationSeconds = earlier + session.duration_seconds
-  const { run_name, distribution, model, batch_size } = config
-  yield* store.finish({
-    statistics: Statistics.toJson(sums, {
-      runName: run_name,
-      distribution,
-      totalPrompts: dataset.index.size,
-      totalBatches: (yield* store.batches).size,
-      batchSize: batch_size,
-      model,
-      completedAt: timestamp(now),
-      durationSeconds,
-      failed: Resume.failed(store.failures, dataset.index, done).count,
-      toolNames
-    }),
-    card: Card.make({ runName: run_name, model, distribution, rows: merged.rows, toolNames }),
-    session
-  })
-  const sessions = dataset.index.size * config.samples_per_prompt
-  const toDo = sessions - done.count
-  const halted = toDo > idle ? halt : wentOn
-  const report: Report = {
-    runName: run_name,
-    location: store.location,
-    sums,
-    merged,
-    prompts: dataset.index.size,
-    sessions,
-    toDo,
-    failures: tally.failures,
-    hopeless: tally.hopeless,
-    leftOut,
-    durationSeconds,
-    badLines: dataset.badLines.count,
-    stopped,
-    halted: halted.message
-  }
-  yield* Events.emit({ event: "run_done", done: done.count, to_do: toDo, halted: halted.kind, took: now - started })
-  return report
-})

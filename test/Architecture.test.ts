@@ -54,8 +54,20 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
     "store",
     "report"
   ],
+  "Conclusion.ts": [
+    "RunConfig.ts",
+    "version.ts",
+    "dataset",
+    "events",
+    "model",
+    "tools",
+    "store",
+    "trajectory",
+    "report"
+  ],
   "Pipeline.ts": [
     "Attempt.ts",
+    "Conclusion.ts",
     "RunConfig.ts",
     "version.ts",
     "dataset",
