@@ -5,7 +5,7 @@ import { Console, Context, Deferred, Effect, Either, Layer, Logger, LogLevel } f
 import { counted } from "../agent/Preview.ts"
 import { Dataset } from "../dataset/Dataset.ts"
 import * as JsonlDataset from "../dataset/JsonlDataset.ts"
-import * as Models from "../model/Models.ts"
+import * as Models from "../model/openai/Models.ts"
 import * as Scripted from "../model/Scripted.ts"
 import type { Settings } from "../RunConfig.ts"
 import * as Screen from "../report/Screen.ts"

@@ -1,7 +1,7 @@
 /** What was typed, as the configuration of a run: every value checked, the first wrong one named. */
 import { Either, Redacted, Schema } from "effect"
 import { failureKinds } from "../agent/Ending.ts"
-import { isLoopback } from "../model/Transport.ts"
+import { isLoopback } from "../model/openai/Transport.ts"
 import * as RunConfig from "../RunConfig.ts"
 import { UsageError } from "./UsageError.ts"
 import {

@@ -4,9 +4,9 @@ import { constants } from "node:fs"
 import { mkdir, open, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { Deferred, Effect, Either, Exit, FiberId, Layer, Option, Random, Schema } from "effect"
-import * as Failure from "./Failure.ts"
 import { type Answer, type Ask, Model, type ModelError, type ModelService, noUsage, type Request } from "./Model.ts"
-import * as RequestBody from "./RequestBody.ts"
+import * as Failure from "./openai/Failure.ts"
+import * as RequestBody from "./openai/RequestBody.ts"
 
 export interface Options {
   /** Folder of the entries, one file each; made when it is needed, in a folder that is there. Several processes may use it at once. */

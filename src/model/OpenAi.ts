@@ -1,13 +1,13 @@
 /** The model behind an OpenAI-compatible chat-completions endpoint. */
 import { Clock, Duration, Effect, Either, Layer, Predicate, Redacted } from "effect"
 import type { OpenAI } from "openai"
-import * as EndpointErrors from "./EndpointErrors.ts"
 import { type Answer, type Ask, Model, type ModelError, type Request } from "./Model.ts"
+import * as EndpointErrors from "./openai/EndpointErrors.ts"
+import * as RateLimits from "./openai/RateLimits.ts"
+import * as RequestBody from "./openai/RequestBody.ts"
+import * as Transport from "./openai/Transport.ts"
+import * as Wire from "./openai/Wire.ts"
 import * as Prices from "./Prices.ts"
-import * as RateLimits from "./RateLimits.ts"
-import * as RequestBody from "./RequestBody.ts"
-import * as Transport from "./Transport.ts"
-import * as Wire from "./Wire.ts"
 
 /**
  * A model that asks `request.baseUrl`, once a call: trying again is `Retry`'s. Interrupting a call aborts its HTTP request.

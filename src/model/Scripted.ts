@@ -2,7 +2,7 @@
 import * as Fs from "node:fs/promises"
 import { Duration, Effect, Either, Layer, ParseResult, Predicate, Schema } from "effect"
 import { type Answer, type Ask, Model, ModelError } from "./Model.ts"
-import * as Wire from "./Wire.ts"
+import * as Wire from "./openai/Wire.ts"
 
 const Call = Schema.Struct({
   name: Schema.String,

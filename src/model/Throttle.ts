@@ -3,8 +3,8 @@ import { Clock, Context, Deferred, Duration, Effect, Exit, FiberId, Layer, LogLe
 import * as Events from "../events/Events.ts"
 import { Endpoint, type EndpointService, tell, timeOfDay } from "./Endpoint.ts"
 import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
-import { Quota } from "./Quota.ts"
-import { type Call, Window } from "./Window.ts"
+import { Quota } from "./throttle/Quota.ts"
+import { type Call, Window } from "./throttle/Window.ts"
 
 export interface Options {
   /** Calls at once at most. */

@@ -2,8 +2,8 @@
 import { Either, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import { addUsage, noUsage } from "../../src/model/Model.ts"
+import * as Wire from "../../src/model/openai/Wire.ts"
 import * as Prices from "../../src/model/Prices.ts"
-import * as Wire from "../../src/model/Wire.ts"
 import { ask } from "./asks.ts"
 
 const price = { prompt: 3, completion: 15, cached: 0.3 }

@@ -2,8 +2,8 @@
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import type { Message, Request } from "../../src/model/Model.ts"
-import * as RequestBody from "../../src/model/RequestBody.ts"
-import * as Wire from "../../src/model/Wire.ts"
+import * as RequestBody from "../../src/model/openai/RequestBody.ts"
+import * as Wire from "../../src/model/openai/Wire.ts"
 import * as Server from "../support/ModelServer.ts"
 import { ask, request, tool } from "./asks.ts"
 

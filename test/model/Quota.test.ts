@@ -2,7 +2,7 @@
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import type { RateLimit } from "../../src/model/Model.ts"
-import { Quota } from "../../src/model/Quota.ts"
+import { Quota } from "../../src/model/throttle/Quota.ts"
 
 const limit = (of: RateLimit["of"], remaining: number, resetAt = 60_000): RateLimit => ({ of, remaining, resetAt })
 

@@ -2,7 +2,7 @@
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
 import type { Answer, Ask } from "../../src/model/Model.ts"
-import * as Wire from "../../src/model/Wire.ts"
+import * as Wire from "../../src/model/openai/Wire.ts"
 import * as Server from "../support/ModelServer.ts"
 import { ask } from "./asks.ts"
 

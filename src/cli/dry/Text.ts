@@ -1,7 +1,7 @@
 /** What a dry run found, as a person reads it. Pure. */
 import { counted } from "../../agent/Preview.ts"
 import type { DatasetService } from "../../dataset/Dataset.ts"
-import type { Checked } from "../../model/Models.ts"
+import type { Checked } from "../../model/openai/Models.ts"
 import type { Settings } from "../../RunConfig.ts"
 import { percent } from "../../report/Statistics.ts"
 import type { Distribution } from "../../sampling/Distribution.ts"

@@ -1,5 +1,5 @@
 /** The body of a chat-completions request: an ask as the JSON that goes to an endpoint. Pure. */
-import type { Ask, Message, Request } from "./Model.ts"
+import type { Ask, Message, Request } from "../Model.ts"
 import * as PromptCache from "./PromptCache.ts"
 
 type Json = Readonly<Record<string, unknown>>

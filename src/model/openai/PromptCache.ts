@@ -1,5 +1,5 @@
 /** Marks in a request what an endpoint should keep of it for the next one, for models that want to be told. Pure. */
-import type { Ask, Request } from "./Model.ts"
+import type { Ask, Request } from "../Model.ts"
 
 type Json = Readonly<Record<string, unknown>>
 

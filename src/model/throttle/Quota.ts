@@ -1,5 +1,5 @@
 /** What an endpoint's rate limits leave for calls to come, read from its answers before a limit is hit. Pure. */
-import type { RateLimit } from "./Model.ts"
+import type { RateLimit } from "../Model.ts"
 
 interface Reading {
   /** The call whose answer told it. */

@@ -1,5 +1,5 @@
 /** What the headers of an answer say is left of an endpoint's limits. Pure. */
-import type { RateLimit } from "./Model.ts"
+import type { RateLimit } from "../Model.ts"
 
 /** The headers that a limit is read from: what it counts, what is left, and when it is whole again. */
 const pairs = [

@@ -1,7 +1,7 @@
 /** The chat-completions JSON of the endpoints, decoded into answers at this one door. */
 import { Either, Predicate, Schema } from "effect"
-import { type Answer, type Ask, type FinishReason, noUsage, type Price, type ToolCall, type Usage } from "./Model.ts"
-import * as Prices from "./Prices.ts"
+import { type Answer, type Ask, type FinishReason, noUsage, type Price, type ToolCall, type Usage } from "../Model.ts"
+import * as Prices from "../Prices.ts"
 import * as Reasoning from "./Reasoning.ts"
 
 type Json = Readonly<Record<string, unknown>>

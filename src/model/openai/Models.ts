@@ -1,9 +1,9 @@
 /** What an endpoint says of itself while nothing is completed: whether it takes the key, and whether it has the model. */
 import { Duration, Effect, Either, Predicate, Redacted } from "effect"
+import type { ModelError, Request } from "../Model.ts"
+import { credentials } from "../OpenAi.ts"
 import * as EndpointErrors from "./EndpointErrors.ts"
 import * as Failure from "./Failure.ts"
-import type { ModelError, Request } from "./Model.ts"
-import { credentials } from "./OpenAi.ts"
 import * as Transport from "./Transport.ts"
 
 export type Found =

@@ -1,7 +1,7 @@
 /** What an endpoint's error means for its call, its prompt and the run. Pure. */
 import { Predicate } from "effect"
+import type { ModelError } from "../Model.ts"
 import * as Failure from "./Failure.ts"
-import type { ModelError } from "./Model.ts"
 
 type Reason = ModelError["reason"]
 type Json = Readonly<Record<string, unknown>>

@@ -1,9 +1,9 @@
 /** The errors of one endpoint: however a call ends without an answer, a sentence for people, without a secret in it. */
 import { Clock, Duration, Effect, Option, Predicate } from "effect"
+import { ModelError, type RateLimit, type Request } from "../Model.ts"
+import * as Prices from "../Prices.ts"
 import * as Diagnosis from "./Diagnosis.ts"
 import * as Failure from "./Failure.ts"
-import { ModelError, type RateLimit, type Request } from "./Model.ts"
-import * as Prices from "./Prices.ts"
 import * as RateLimits from "./RateLimits.ts"
 import type * as Wire from "./Wire.ts"
 
