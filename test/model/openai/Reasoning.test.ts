@@ -1,7 +1,7 @@
 /** Reasoning is found wherever an endpoint puts it, once, and leaves no tag behind. */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import * as Reasoning from "../../src/model/openai/Reasoning.ts"
+import * as Reasoning from "../../../src/model/openai/Reasoning.ts"
 
 const part = (text: string, more: Partial<Reasoning.Source> = {}) => Reasoning.part({ text, ...more })
 const someTag = /<\/?(?:think|reasoning_scratchpad)>/i

@@ -1,7 +1,7 @@
 /** Error bodies as real servers send them, and what each means for the call, the prompt and the run. */
 import { describe, expect, it } from "vitest"
-import * as Diagnosis from "../../src/model/openai/Diagnosis.ts"
-import * as Failure from "../../src/model/openai/Failure.ts"
+import * as Diagnosis from "../../../src/model/openai/Diagnosis.ts"
+import * as Failure from "../../../src/model/openai/Failure.ts"
 
 const reasonOf = (status: number, body: unknown) => Diagnosis.reasonOf({ status, body, model: "acme/large-1" })
 

@@ -1,11 +1,11 @@
 /** What a long session asks begins with what it asked before, and says so to the models that want to be told. */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import type { Message, Request } from "../../src/model/Model.ts"
-import * as RequestBody from "../../src/model/openai/RequestBody.ts"
-import * as Wire from "../../src/model/openai/Wire.ts"
-import * as Server from "../support/ModelServer.ts"
-import { ask, request, tool } from "./asks.ts"
+import type { Message, Request } from "../../../src/model/Model.ts"
+import * as RequestBody from "../../../src/model/openai/RequestBody.ts"
+import * as Wire from "../../../src/model/openai/Wire.ts"
+import * as Server from "../../support/ModelServer.ts"
+import { ask, request, tool } from "../asks.ts"
 
 const mark = { cache_control: { type: "ephemeral" } }
 const claude = { model: "anthropic/claude-sonnet-4.6" }

@@ -1,10 +1,10 @@
 /** What goes to an endpoint: no field that was not asked for, and each message in its own form. */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import * as RequestBody from "../../src/model/openai/RequestBody.ts"
-import * as Wire from "../../src/model/openai/Wire.ts"
-import * as Server from "../support/ModelServer.ts"
-import { ask, request, tool } from "./asks.ts"
+import * as RequestBody from "../../../src/model/openai/RequestBody.ts"
+import * as Wire from "../../../src/model/openai/Wire.ts"
+import * as Server from "../../support/ModelServer.ts"
+import { ask, request, tool } from "../asks.ts"
 
 describe("The body of a request", () => {
   it("holds the model and the messages, and nothing that was not asked for.", () => {

@@ -1,7 +1,7 @@
 /** Headers of rate limits in every spelling that endpoints use, and garbage in their place. */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import * as RateLimits from "../../src/model/openai/RateLimits.ts"
+import * as RateLimits from "../../../src/model/openai/RateLimits.ts"
 
 const now = Date.UTC(2026, 0, 15, 10, 30)
 

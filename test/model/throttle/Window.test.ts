@@ -1,7 +1,7 @@
 /** The calls at once follow what an endpoint takes: quickly when it takes fewer, soon when it takes more, and seldom in vain. */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import { type Call, Window } from "../../src/model/throttle/Window.ts"
+import { type Call, Window } from "../../../src/model/throttle/Window.ts"
 import { between, type End, live, type World } from "./world.ts"
 
 const seeds = [1, 2, 3, 4, 5, 6]

@@ -1,8 +1,8 @@
 /** What the headers of an endpoint leave is kept to: no call beyond it before the reset. */
 import { FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
-import type { RateLimit } from "../../src/model/Model.ts"
-import { Quota } from "../../src/model/throttle/Quota.ts"
+import type { RateLimit } from "../../../src/model/Model.ts"
+import { Quota } from "../../../src/model/throttle/Quota.ts"
 
 const limit = (of: RateLimit["of"], remaining: number, resetAt = 60_000): RateLimit => ({ of, remaining, resetAt })
 

@@ -1,5 +1,5 @@
 /** An endpoint and its callers in time that is only counted: what a window makes of them. */
-import type { Call, Window } from "../../src/model/throttle/Window.ts"
+import type { Call, Window } from "../../../src/model/throttle/Window.ts"
 
 export interface World {
   readonly workers: number

@@ -1,10 +1,10 @@
 /** Bodies of every kind that endpoints send are understood, and handed back the way they came. */
 import { Either } from "effect"
 import { describe, expect, it } from "vitest"
-import type { Answer, Ask } from "../../src/model/Model.ts"
-import * as Wire from "../../src/model/openai/Wire.ts"
-import * as Server from "../support/ModelServer.ts"
-import { ask } from "./asks.ts"
+import type { Answer, Ask } from "../../../src/model/Model.ts"
+import * as Wire from "../../../src/model/openai/Wire.ts"
+import * as Server from "../../support/ModelServer.ts"
+import { ask } from "../asks.ts"
 
 const decoded = (spec: Server.AnswerSpec, more: Partial<Ask> = {}): Answer =>
   Either.getOrThrow(Wire.decode(ask(more), Server.completion(spec)))
