@@ -203,7 +203,10 @@ describe("A session that fails", () => {
       })
       expect(yield* Ref.get(asked)).toBe(1)
       expect(entries.flatMap((entry) => failureOf(entry) ?? [])).toMatchObject([
-        { prompt_index: 1, error: "SandboxError", reason: "ImageMissing", retryable: false, api_calls: 0 }
+        {
+          ...{ prompt_index: 1, error: "SandboxError", reason: "ImageMissing", kind: "image_missing" },
+          ...{ attempt: 1, retryable: false, api_calls: 0, usage: noUsage }
+        }
       ])
     })
   )

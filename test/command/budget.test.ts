@@ -5,6 +5,8 @@ import { defaults } from "../support/FireConduct.ts"
 import { nanoOf } from "../support/FireRecord.ts"
 import { cheap, expectAgreed, expectSaved, named, prepare, saying } from "../support/FireRun.ts"
 import { serve } from "../support/FireServer.ts"
+import * as ModelServer from "../support/ModelServer.ts"
+import * as Talk from "../support/Talk.ts"
 
 const { nano } = defaults
 const workers = { ...cheap, num_workers: 4 }
@@ -53,6 +55,24 @@ describe("--max_cost", () => {
     expectSaved(place, prompts)
     expect(server.ledger.nano).toBe(300_000_000)
     expectAgreed(place, server.ledger)
+  })
+
+  it("lets what is under way come to its end, which is saved, and begins nothing more", async () => {
+    const place = prepare(["first", "slow", ...named(20)])
+    const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15, cost: 0.01 }
+    // The others have used up all the rest long before it answers.
+    const server = await Talk.serve((request) => ({
+      ...{ body: ModelServer.completion({ content: "done", reasoning: "hm", usage }) },
+      delay: Talk.promptOf(request) === "slow" ? 2000 : 20
+    }))
+    const run = await place.run(server, { ...cheap, num_workers: 3, max_cost: 0.05 })
+    expect(run.code, run.stderr).toBe(1)
+    expect(run.took).toBeGreaterThan(2000)
+    expect(server.requests.length).toBe(5)
+    expect(place.rows().map((row) => row.conversations[0]?.value)).toEqual(["first", "slow", ...named(3)])
+    expect(place.failures()).toEqual([])
+    expect(place.json("statistics.json")).toMatchObject({ cost_usd: 0.05, tokens: { total: 75 } })
+    expect(place.json("checkpoint.json")).toMatchObject({ completed_prompts: [[0, 4]] })
   })
 
   it("is not passed by the first calls either, whose cost nobody knows, when one at a time would not", async () => {

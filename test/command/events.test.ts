@@ -3,6 +3,9 @@ import { execFileSync } from "node:child_process"
 import { linkSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { expectRefused, until, Workplace } from "../support/Command.ts"
+import { ended } from "../support/FireRecord.ts"
+import * as Fire from "../support/FireRun.ts"
+import * as FireServer from "../support/FireServer.ts"
 import * as ModelServer from "../support/ModelServer.ts"
 import { final, promptOf, runs, runsThenEnds, serve, turnOf } from "../support/Talk.ts"
 
@@ -66,6 +69,46 @@ describe("--events", () => {
     expect(lines.every((line) => Object.keys(line)[0] === "at")).toBe(true)
     const times = lines.map(({ at }) => String(at))
     expect(times).toEqual(times.toSorted())
+  })
+  it("tells of a run and of each prompt from begin to end, of each retry and of each change of the throttle", async () => {
+    const prompts = ["refused", ...Fire.named(40)]
+    const place = Fire.prepare(prompts)
+    const server = await FireServer.serve({
+      ...{ latency: 60, capacity: 4, turns: 2 },
+      react: ({ prompt }) =>
+        prompt === "refused" ? { kind: "status", status: 400, error: { message: "no" } } : undefined
+    })
+    const run = await place.run(server, { ...Fire.cheap, num_workers: 16, events: "events.jsonl" })
+    expect(run.code, run.stderr).toBe(1)
+    const lines = eventsOf(place)
+    expect(lines[0]).toMatchObject({ event: "run_started", run_name: "run", prompts: 41, to_do: 41 })
+    expect(lines.at(-1)).toMatchObject({ event: "run_done", done: 40, to_do: 1, halted: "", took: expect.any(Number) })
+    for (const [at] of prompts.entries()) {
+      const mine = ofPrompt(lines, at)
+      const whose = { prompt_index: at, sample: 0, batch_num: 0 }
+      expect(mine[0]).toMatchObject({ event: "prompt_started", ...whose, attempt: 1 })
+      const came = at === 0 ? ["failed", "bad_request", 0, 0] : ["kept", "", 2, 300]
+      const [outcome, kind, api_calls, tokens] = came
+      expect(mine.at(-1)).toMatchObject({ event: "prompt_done", ...whose, outcome, kind, api_calls, tokens })
+      expect(mine.filter(({ event }) => /^prompt_/.test(String(event))).length).toBe(2)
+    }
+    const refused = ended(server.calls, "busy").length
+    expect(refused).toBeGreaterThan(0)
+    const retries = named(lines, "retry")
+    expect(retries.length).toBe(refused)
+    for (const retry of retries) expect(retry).toMatchObject({ kind: "rate_limited", wait: expect.any(Number) })
+    expect(Math.min(...retries.map(({ next_try }) => Number(next_try)))).toBe(2)
+    const changes = named(lines, "throttle")
+    expect(changes[0]).toMatchObject({ before: 16, why: "refused" })
+    for (const { before, limit, why } of changes) {
+      expect(why).toBe(Number(limit) < Number(before) ? "refused" : "answered")
+    }
+    // The endpoint as it is when there is no more to spend.
+    const budget = { ...Fire.cheap, num_workers: 2, events: "budget.jsonl", run_name: "budget", max_total_tokens: 900 }
+    expect((await place.run(server, budget)).code).toBe(1)
+    const last = eventsOf(place, "budget.jsonl")
+    expect(named(last, "budget_reached").length).toBe(1)
+    expect(last.at(-1)).toMatchObject({ event: "run_done", halted: "budget_reached" })
   })
   it("holds nothing of prompts, answers, tools or keys, not even a name that the model made up", async () => {
     const place = new Workplace()

@@ -29,12 +29,16 @@ const upTo =
 describe("a conversation that is longer than the model takes", () => {
   it("goes on with older tool results shortened, marked in the row and counted in its metadata", async () => {
     const place = new Workplace()
-    place.dataset(["a"])
+    place.dataset(["a", "short"])
     const server = await serve(
-      upTo(30_000, (request) => (turnOf(request) < 3 ? runs(`seq -w ${turnOf(request)} 1600`) : final()))
+      upTo(30_000, (request) =>
+        turnOf(request) < 3 && promptOf(request) === "a" ? runs(`seq -w ${turnOf(request)} 1600`) : final()
+      )
     )
-    await place.complete(server)
-    const [row] = place.rows()
+    await place.complete(server, { num_workers: 1 })
+    const [row, short] = place.rows()
+    expect(Object.keys(row?.metadata ?? {})).toEqual(Object.keys(short?.metadata ?? {}))
+    expect(short).toMatchObject({ metadata: { shortened: 0 } })
     expect(row).toMatchObject({ completed: true, partial: false, api_calls: 4, metadata: { shortened: 2 } })
     const [first, second, third] = resultsOf(row)
     for (const [at, { output, exit_code }] of [first, second].entries()) {
@@ -46,9 +50,9 @@ describe("a conversation that is longer than the model takes", () => {
     }
     expect(third.output.length).toBeGreaterThan(7000)
     // What the row holds is what the model answered last.
-    const read = server.requests.at(-1)?.body.messages.filter(({ role }) => role === "tool")
+    const read = server.requests.at(-2)?.body.messages.filter(({ role }) => role === "tool")
     expect(read?.map(({ content }) => JSON.parse(String(content)))).toEqual([first, second, third])
-    expect(server.requests.length).toBe(5)
+    expect(server.requests.length).toBe(6)
   })
 
   it("ends as partial when that was not enough, and has failed when its prompt alone is too long", async () => {

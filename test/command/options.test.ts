@@ -1,6 +1,6 @@
 /** Options that steer what happens while prompts run: limits and reach of their commands, and what is told of them. */
 import { expect, it } from "vitest"
-import { Workplace } from "../support/Command.ts"
+import { sandboxed, Workplace } from "../support/Command.ts"
 import { final, runsThenEnds, serve } from "../support/Talk.ts"
 
 const resultsOf = (place: Workplace) =>
@@ -16,6 +16,23 @@ it("ends a command after --command_timeout seconds, and the session goes on", as
     { output: "next\n", exit_code: 0 }
   ])
   expect(place.rows()[0]).toMatchObject({ completed: true, tool_stats: { terminal: { success: 1, failure: 1 } } })
+})
+
+it("ends a session whose tools take longer than --timeout, and keeps what was said until then", async () => {
+  const place = new Workplace()
+  place.dataset(["a"])
+  const server = await serve(runsThenEnds("echo first", "sleep 100"))
+  const running = place.begin(server, { timeout: 2 })
+  const ended = await running.ended
+  expect(ended.code).toBe(1)
+  expect(ended.took).toBeGreaterThan(2000)
+  expect(ended.took).toBeLessThan(15_000)
+  const [failure, ...others] = place.failures()
+  expect(others).toEqual([])
+  expect(failure).toMatchObject({ kind: "session_timed_out", api_calls: 1, usage: { total: 15 } })
+  expect(failure?.conversations.map(({ from }) => from)).toEqual(["human", "gpt", "tool"])
+  expect(failure?.conversations[2]?.value).toContain("first")
+  expect(sandboxed(running.pid)).toEqual([])
 })
 
 it("gives commands the machine's network, and with --network=off none of it", async () => {

@@ -39,6 +39,8 @@ describe.concurrent("A server that dies for 20 s in the middle", () => {
       expect(place.json("statistics.json")).toMatchObject({ failed: 0 })
       // Only the calls that were in its hands are made again.
       expect(server.calls.length).toBeLessThanOrEqual(450 + 8 + 5)
+      // The line of progress has it too.
+      expect(run.stderr).toMatch(/^done \d.* {2}endpoint down since \d\d:\d\d:\d\d/m)
       // Told a few times, not once a call.
       expect(saying(run, saysDown).length).toBeLessThanOrEqual(5)
       expect(saying(run, /connection (?:refused|was reset|was closed)/).length).toBeLessThanOrEqual(10)

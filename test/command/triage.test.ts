@@ -1,10 +1,12 @@
 /** Failures told apart: what ends a call, a prompt or the run, what runs again on resume, and when too many are enough. */
 import { describe, expect, it } from "vitest"
-import { until } from "../support/Command.ts"
+import { sandboxed, until } from "../support/Command.ts"
 import type { Reaction } from "../support/FireConduct.ts"
 import type { Call } from "../support/FireRecord.ts"
 import { cheap, expectHalted, expectSaved, named, prepare, saying } from "../support/FireRun.ts"
 import { serve } from "../support/FireServer.ts"
+import * as ModelServer from "../support/ModelServer.ts"
+import * as Talk from "../support/Talk.ts"
 
 const status = (code: number, error: object): Reaction => ({ kind: "status", status: code, error })
 
@@ -51,6 +53,27 @@ describe("What no call of the run can get past", () => {
       expectSaved(place, prompts)
     })
   }
+})
+
+it("What no call can get past ends the run while tools are at work, too, and leaves none of them", async () => {
+  const place = prepare(["works", "meets it"])
+  let empty = true
+  const server = await Talk.serve((request) => {
+    if (!empty) return Talk.final()
+    return Talk.promptOf(request) === "works"
+      ? Talk.runs("sleep 60")
+      : { ...ModelServer.error(402, "Insufficient credits"), delay: 1500 }
+  })
+  const running = place.begin(server, { num_workers: 2 })
+  const run = await running.ended
+  expectHalted(place, run, /HTTP 402/)
+  expect(run.took).toBeLessThan(15_000)
+  expect(sandboxed(running.pid)).toEqual([])
+  expect(place.rows()).toEqual([])
+  expect(place.json("statistics.json")).toMatchObject({ tokens: { total: 15 }, failed: 0 })
+  empty = false
+  await place.complete(server, { num_workers: 2, resume: true })
+  expectSaved(place, ["works", "meets it"])
 })
 
 describe("What one prompt cannot get past", () => {

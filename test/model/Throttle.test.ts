@@ -15,7 +15,12 @@ const now = Effect.clockWith((clock) => clock.currentTimeMillis)
 type End = Answer | ModelError
 
 /** A model that ends each call as it is told, and keeps when each was begun. */
-const made = (most: number, adaptive: boolean, ends: (call: number, ask: Ask) => Effect.Effect<End>) => {
+const made = (
+  most: number,
+  adaptive: boolean,
+  ends: (call: number, ask: Ask) => Effect.Effect<End>,
+  longestPause = Duration.hours(1)
+) => {
   const begun: Array<{ readonly at: number; readonly place: number }> = []
   const { model, endpoint } = Throttle.throttled(
     {
@@ -26,7 +31,7 @@ const made = (most: number, adaptive: boolean, ends: (call: number, ask: Ask) =>
           return "reason" in end ? yield* end : end
         })
     },
-    { most, adaptive, longestPause: Duration.hours(1) }
+    { most, adaptive, longestPause }
   )
   const call = (place: number) => Effect.map(Effect.either(model.complete(ask({ place }))), word)
   return { begun, call, model, told: endpoint.told }
@@ -220,6 +225,24 @@ describe("A pause", () => {
         expect(events).toEqual([
           { event: "pause", wait: 60_000, why },
           { event: "pause", wait: 30_000, why }
+        ])
+      })
+    ))
+  it("is no longer than the run waits, and is not made for a limit that is whole again only later.", () =>
+    test(
+      Effect.gen(function* () {
+        const begunBy = (count: number, end: End) =>
+          Effect.gen(function* () {
+            const { begun, call } = made(8, true, () => Effect.succeed(end), Duration.seconds(10))
+            const start = yield* now
+            const all = yield* Effect.fork(Effect.forEach(places(count), call, { discard: true }))
+            yield* TestClock.adjust("5 minutes")
+            yield* Fiber.join(all)
+            return begun.map(({ at }) => (at - start) / 1000)
+          })
+        expect(yield* begunBy(6, refusal)).toEqual([0, 0, 0, 0, 10, 20])
+        expect(yield* begunBy(3, answer({ ...limits(0, (yield* now) + 10_000_000), usage: usage(10) }))).toEqual([
+          0, 0, 0
         ])
       })
     ))
