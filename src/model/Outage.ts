@@ -61,7 +61,7 @@ const isAbsence = ({ reason, status }: ModelError): boolean =>
 /** Whether the endpoint was not even asked. */
 const isOurs = ({ reason }: ModelError): boolean => reason === "BudgetReached"
 
-/** `inner`, asked by one call at a time while nothing answers. */
+/** `inner`, asked by a few calls at a time while nothing answers. */
 export const waiting = (
   inner: ModelService,
   below: EndpointService,
