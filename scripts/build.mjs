@@ -44,7 +44,7 @@ await build({
   keepNames: false,
   sourcemap: false,
   // They bring native files or read their own; a run that needs them finds them beside the program.
-  external: ["dockerode", "modal"],
+  external: ["dockerode", "modal", "playwright-core", "sharp"],
   // The launcher's way of running the program knows `require` alone.
   supported: { "dynamic-import": false },
   logLevel: "warning"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # What the tests need beside Node, installed and started where it is missing (Debian, as root), and the lines that lead to it:
-# bubblewrap, busybox, Python's datasets, and the engines, registries and images that containers are tested with.
+# bubblewrap, busybox, Chromium, espeak-ng, Python's datasets, and the engines, registries and images that containers are tested with.
 set -euo pipefail
 services=$(cd "$(dirname "$0")/services" && pwd)
 outputs=$(mktemp -d)
 trap 'rm -rf "$outputs"' EXIT
 
 # All packages at once: one run of apt is much faster than one for each service.
-packages=(bwrap=bubblewrap nsenter=util-linux curl debootstrap docker-registry dockerd=docker.io mksquashfs=squashfs-tools patchelf podman runc)
+packages=(bwrap=bubblewrap nsenter=util-linux chromium curl debootstrap docker-registry dockerd=docker.io espeak-ng mksquashfs=squashfs-tools patchelf podman runc)
 [ -x /bin/busybox ] || packages+=(busybox-static)
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3 python3-venv)
 bash "$services/packages.sh" "${packages[@]}"

@@ -17,8 +17,8 @@ import { Sampler } from "./sampling/Sampler.ts"
 import { Sandbox, Sandboxes } from "./sandbox/Sandbox.ts"
 import type { Unit } from "./store/Resume.ts"
 import type { Entry } from "./store/Store.ts"
-import * as Todo from "./tools/Todo.ts"
 import { type Offer, Toolbox } from "./tools/Toolbox.ts"
+import { ToolSession, type ToolSessionService } from "./tools/ToolSession.ts"
 import { noReasoning, Outcome } from "./trajectory/Outcome.ts"
 import { inventedTools, lacksReasoning } from "./trajectory/Quality.ts"
 import * as ShareGpt from "./trajectory/ShareGpt.ts"
@@ -128,18 +128,23 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
   }
   const opened = Effect.scopedWith((scope) =>
     Effect.flatMap(Scope.extend(Told.opening(sandboxes.open(spec)), scope), (sandbox) =>
-      Effect.flatMap(Todo.make, (todos) =>
-        limit.within(
-          Effect.provide(
-            session(setting, sandbox.cwd),
-            Context.make(Sandbox, sandbox).pipe(Context.add(Todo.Todos, todos))
-          ),
-          () => broke(new SessionTimedOut({ seconds: limit.seconds }))
-        )
+      limit.within(
+        Effect.provide(
+          session(setting, sandbox.cwd),
+          Context.make(Sandbox, sandbox).pipe(Context.add(ToolSession, toolSession(setting, scope)))
+        ),
+        () => broke(new SessionTimedOut({ seconds: limit.seconds }))
       )
     )
   )
   return yield* Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error)))
+})
+
+/** What the tools of the session share. Their resources end with `scope`, the later ones first, and so before the sandbox. */
+const toolSession = ({ unit, prompt, occurrence, transcript }: Setting, scope: Scope.Scope): ToolSessionService => ({
+  whose: { prompt: prompt.text, place: unit.place, sample: unit.sample, occurrence },
+  scope,
+  spent: (usage) => transcript.spent(usage)
 })
 
 const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {

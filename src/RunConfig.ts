@@ -1,5 +1,4 @@
 /** Everything that decides a run, without its secrets. */
-import { hash } from "node:crypto"
 import { Context, Schema } from "effect"
 
 /** US dollars per million tokens. */
@@ -27,6 +26,9 @@ export const ReasoningEffort = Schema.Literal("none", "minimal", "low", "medium"
 export const ProviderSort = Schema.Literal("price", "throughput", "latency")
 export const SandboxKind = Schema.Literal("auto", "local", "docker", "singularity", "modal")
 export const Concurrency = Schema.Literal("adaptive", "fixed")
+export const SearchBackend = Schema.Literal("searxng", "brave", "tavily", "exa", "serper", "firecrawl")
+export const ExtractBackend = Schema.Literal("builtin", "firecrawl", "jina")
+export const ImageBackend = Schema.Literal("endpoint", "fal")
 export const ReasoningFilter = Schema.Literal("auto", "on", "off")
 
 const Settings = Schema.Struct({
@@ -102,7 +104,27 @@ const Settings = Schema.Struct({
   /** Whether all is only looked at, and nothing run. */
   dry_run: Schema.Boolean,
   /** File that gets a line for each happening; empty for none. */
-  events: Schema.String
+  events: Schema.String,
+  /** Whether tools that fetch addresses reach private, loopback and link-local ones. */
+  allow_private_network: Schema.Boolean,
+  /** Backend of web_search; null for the first that is configured. */
+  search_backend: Schema.NullOr(SearchBackend),
+  extract_backend: ExtractBackend,
+  /** Model of vision_analyze; empty for the run's own where that takes images. */
+  vision_model: Schema.String,
+  image_model: Schema.String,
+  /** Backend of image_generate; null for what is configured. */
+  image_backend: Schema.NullOr(ImageBackend),
+  tts_model: Schema.String,
+  tts_voice: Schema.String,
+  /** Reference models of mixture_of_agents; none for the run's own, asked several times. */
+  moa_models: Schema.Array(Schema.String),
+  /** Empty for the run's own. */
+  moa_aggregator: Schema.String,
+  /** Browser contexts at once at most. */
+  max_browsers: Count,
+  /** File of MCP servers; empty for none. */
+  mcp_config: Schema.String
 })
 
 export type Settings = typeof Settings.Type
@@ -158,7 +180,19 @@ export const defaults = {
   prompt_cache: true,
   cache: false,
   dry_run: false,
-  events: ""
+  events: "",
+  allow_private_network: false,
+  search_backend: null,
+  extract_backend: "builtin",
+  vision_model: "",
+  image_model: "",
+  image_backend: null,
+  tts_model: "",
+  tts_voice: "",
+  moa_models: [],
+  moa_aggregator: "",
+  max_browsers: 8,
+  mcp_config: ""
 } satisfies Partial<Settings>
 
 type Required = "dataset_file" | "batch_size" | "run_name"
@@ -186,61 +220,3 @@ export const providerSent = (config: Settings): Readonly<Record<string, unknown>
   }
   return Object.keys(provider).length > 0 ? provider : undefined
 }
-
-/** What is written down of a run: all but the texts that are used while running and saved nowhere, and no password of an address. */
-export const recorded = (config: Settings): Readonly<Record<string, unknown>> => {
-  const { ephemeral_system_prompt, prefill_messages, base_url, ...rest } = config
-  return {
-    ...rest,
-    base_url: withoutPassword(base_url),
-    // Enough to tell on resume that they are not the same.
-    ephemeral_system_prompt_digest: digestOf(ephemeral_system_prompt),
-    prefill_messages_digest: prefill_messages.length === 0 ? "" : digestOf(JSON.stringify(prefill_messages))
-  }
-}
-
-const digestOf = (text: string): string => (text === "" ? "" : hash("sha256", text, "hex").slice(0, 16))
-
-const withoutPassword = (address: string): string =>
-  address.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1").replace(/\?.*$/, "")
-
-/** Settings that change what a row holds: they may differ on resume, but not unsaid. */
-const decisive = [
-  "model",
-  "base_url",
-  "distribution",
-  "distribution_toolsets",
-  "max_turns",
-  "max_tokens",
-  "max_cost_per_prompt",
-  "max_tokens_per_prompt",
-  "providers_allowed",
-  "providers_ignored",
-  "providers_order",
-  "provider_sort",
-  "reasoning_effort",
-  "reasoning_disabled",
-  "reasoning_filter",
-  "seed",
-  "sandbox",
-  "image",
-  "cwd",
-  "network",
-  "samples_per_prompt",
-  "ephemeral_system_prompt_digest",
-  "prefill_messages_digest"
-]
-
-/** The settings that alter the data and differ from an earlier session's record, each as `name: before → now`. */
-export const changes = (before: Readonly<Record<string, unknown>>, config: Settings): ReadonlyArray<string> => {
-  const now: Readonly<Record<string, unknown>> = recorded(config)
-  return decisive
-    .filter((name) => name in before && JSON.stringify(before[name]) !== JSON.stringify(now[name]))
-    .map((name) =>
-      name.endsWith("_digest")
-        ? `${name.replace("_digest", "")}: ${now[name] === "" ? "given before, not now" : before[name] === "" ? "not given before" : "another one than before"}`
-        : `${name}: ${shown(before[name])} → ${shown(now[name])}`
-    )
-}
-
-const shown = (value: unknown): string => (typeof value === "string" && value !== "" ? value : JSON.stringify(value))

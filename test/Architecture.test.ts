@@ -81,7 +81,7 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "Attempt.ts": ["RunConfig.ts", "dataset", "events", "sampling", "sandbox", "tools", "agent", "model", "trajectory"],
   agent: ["model", "tools", "sandbox", "events"],
-  tools: ["sandbox", "events"],
+  tools: ["sandbox", "events", "model"],
   model: ["events"],
   events: [],
   sandbox: [],
@@ -97,7 +97,6 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
 /** What each may know the shape of besides. */
 const knows: Readonly<Record<string, ReadonlyArray<string>>> = {
   "Attempt.ts": ["model", "store"],
-  tools: ["model"],
   model: ["tools"],
   sampling: ["dataset"],
   trajectory: ["agent"],

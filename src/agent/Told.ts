@@ -5,7 +5,7 @@ import * as Span from "../events/Span.ts"
 import type { Answer, ModelError, ToolCall } from "../model/Model.ts"
 import type { SandboxError, SandboxService } from "../sandbox/Sandbox.ts"
 import type { Invoked } from "../tools/Invoke.ts"
-import type { Needs, Tool } from "../tools/Tool.ts"
+import type { Needs, RunError, Tool } from "../tools/Tool.ts"
 import { kindOf } from "./Ending.ts"
 
 interface Whose {
@@ -72,8 +72,8 @@ export const asking = <R>(
 export const calling = (
   { place, sample, tools }: Whose,
   { name }: ToolCall,
-  call: Effect.Effect<Invoked, SandboxError, Needs>
-): Effect.Effect<Invoked, SandboxError, Needs> => {
+  call: Effect.Effect<Invoked, RunError, Needs>
+): Effect.Effect<Invoked, RunError, Needs> => {
   const tool = tools.some((one) => one.name === name) ? name : "unknown"
   return Span.within(
     `execute_tool ${tool}`,

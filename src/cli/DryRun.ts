@@ -9,10 +9,9 @@ import * as Models from "../model/openai/Models.ts"
 import * as Scripted from "../model/Scripted.ts"
 import type { Settings } from "../RunConfig.ts"
 import * as Screen from "../report/Screen.ts"
-import * as DistributionFile from "../sampling/DistributionFile.ts"
 import * as Jsonl from "../store/Jsonl.ts"
+import * as Catalogue from "../tools/Catalogue.ts"
 import * as Toolbox from "../tools/Toolbox.ts"
-import { catalogue } from "../tools/Toolset.ts"
 import * as Estimate from "./dry/Estimate.ts"
 import * as Images from "./dry/Images.ts"
 import * as Places from "./dry/Places.ts"
@@ -23,6 +22,7 @@ import * as Execute from "./Execute.ts"
 import * as ModelStack from "./ModelStack.ts"
 import { refuseDataset, refuseEvents } from "./OwnFile.ts"
 import { isScripted, type Request } from "./Parse.ts"
+import * as Toolsets from "./Toolsets.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** Tells what a run of `request` would meet; gives 0 when all is ready, else 2. `stop` ends it. */
@@ -49,21 +49,17 @@ class Problems {
 const report = Effect.fn("DryRun.report")(function* (request: Request) {
   const { config } = request
   const problems = new Problems()
-  const toolsets = catalogue({ commandTimeout: config.command_timeout })
-  const { toolNames } = Toolbox.make(toolsets)
   const folder = resolve(config.output_dir, config.run_name)
 
-  const given = yield* problems.of(
-    DistributionFile.resolve(
-      config.distribution,
-      toolsets.map(({ name }) => name)
-    )
-  )
+  const asked = yield* problems.of(Toolsets.resolve(request))
+  const given = asked?.given
+  const toolsets = asked?.toolsets ?? []
+  const toolNames = asked === undefined ? Catalogue.toolNames : Toolbox.make(toolsets).toolNames
   // What it says of toolsets that are left out stands in the report.
   const distribution =
     given === undefined
       ? undefined
-      : yield* problems.of(Logger.withMinimumLogLevel(Execute.workable(config, toolsets, given), LogLevel.None))
+      : yield* problems.of(Logger.withMinimumLogLevel(Toolsets.workable(config, toolsets, given), LogLevel.None))
   yield* problems.of(refuseDataset(config.dataset_file, folder))
   if (config.events !== "") {
     yield* problems.of(refuseEvents(config.events, config.dataset_file, folder))

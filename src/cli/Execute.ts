@@ -4,22 +4,20 @@ import { Console, Context, Deferred, Effect, Layer } from "effect"
 import { Dataset, type DatasetService } from "../dataset/Dataset.ts"
 import * as JsonlDataset from "../dataset/JsonlDataset.ts"
 import * as Pipeline from "../Pipeline.ts"
-import { RunConfig, type Settings } from "../RunConfig.ts"
+import { RunConfig } from "../RunConfig.ts"
 import * as Progress from "../report/Progress.ts"
 import * as Screen from "../report/Screen.ts"
 import * as Summary from "../report/Summary.ts"
-import { builtIn, type Distribution } from "../sampling/Distribution.ts"
-import * as DistributionFile from "../sampling/DistributionFile.ts"
+import { builtIn } from "../sampling/Distribution.ts"
 import * as Sampler from "../sampling/Sampler.ts"
 import * as Jsonl from "../store/Jsonl.ts"
 import * as Toolbox from "../tools/Toolbox.ts"
-import { catalogue, type Toolset } from "../tools/Toolset.ts"
 import * as Backend from "./Backend.ts"
 import * as Listeners from "./Listeners.ts"
 import * as ModelStack from "./ModelStack.ts"
 import { refuseDataset } from "./OwnFile.ts"
 import type { Request } from "./Parse.ts"
-import { UsageError } from "./UsageError.ts"
+import * as Toolsets from "./Toolsets.ts"
 
 /** Exit codes, as the contract gives them. */
 export const exitCode = { done: 0, unfinished: 1, notStarted: 2 }
@@ -54,14 +52,11 @@ const run = Effect.fn("Execute.run")(function* (request: Request, resume: string
 })
 
 /** Every layer of the run. Building it checks what can be checked before the first prompt. */
-const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request) {
-  const toolsets = catalogue({ commandTimeout: config.command_timeout })
+const birth = Effect.fn("Execute.birth")(function* (request: Request) {
+  const { config, apiKey } = request
+  const { given, toolsets } = yield* Toolsets.resolve(request)
   const toolbox = Toolbox.make(toolsets)
-  const given = yield* DistributionFile.resolve(
-    config.distribution,
-    toolsets.map(({ name }) => name)
-  )
-  const distribution = yield* workable(config, toolsets, given)
+  const distribution = yield* Toolsets.workable(config, toolsets, given)
   const folder = resolve(config.output_dir, config.run_name)
   yield* refuseDataset(config.dataset_file, folder)
   const { toolNames } = toolbox
@@ -84,37 +79,6 @@ const birth = Effect.fn("Execute.birth")(function* ({ config, apiKey }: Request)
     Layer.succeed(Toolbox.Toolbox, toolbox),
     Sampler.layer({ distribution, seed: config.seed })
   )
-})
-
-/** The distribution without the toolsets that cannot work here, each named once. */
-export const workable = Effect.fn("Execute.workable")(function* (
-  config: Settings,
-  toolsets: ReadonlyArray<Toolset>,
-  distribution: Distribution
-) {
-  const lacking = toolsets.filter(
-    ({ name, lacks }) => lacks !== null && distribution.toolsets.some(([each, percent]) => each === name && percent > 0)
-  )
-  const reasons = [...new Set(lacking.map(({ lacks }) => lacks))]
-  const told = reasons
-    .map((why) => `${lacking.flatMap(({ name, lacks }) => (lacks === why ? [name] : [])).join(", ")} (${why})`)
-    .join("; ")
-  if (lacking.length > 0 && config.strict_toolsets) {
-    return yield* new UsageError({
-      detail: `--strict_toolsets: ${distribution.name} has toolsets that cannot work here: ${told}`
-    })
-  }
-  const left = distribution.toolsets.filter(
-    ([name, percent]) => percent > 0 && !lacking.some((each) => each.name === name)
-  )
-  if (left.length === 0) {
-    return yield* new UsageError({
-      detail: `--distribution: no toolset of ${distribution.name} can work here: ${told}; choose another, such as terminal_only`
-    })
-  }
-  if (lacking.length > 0) yield* Effect.logInfo(`left out of sampling, as they cannot work here: ${told}`)
-  const usable: Distribution = { ...distribution, toolsets: left }
-  return usable
 })
 
 /** Names the lines that were skipped. */

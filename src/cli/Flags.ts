@@ -95,6 +95,23 @@ export const flags: ReadonlyArray<Flag> = [
   toggle("cache", "Keep answers beside the run folders, and take those of the same call from there"),
   toggle("dry_run", "Check everything, say what would be run, pay and write nothing"),
   value("events", "path", "A file that gets one JSON line for each happening"),
+  value(
+    "search_backend",
+    "searxng|brave|tavily|exa|serper|firecrawl",
+    "Backend of web_search (default: the first whose key or address is set)"
+  ),
+  value("extract_backend", "builtin|firecrawl|jina", `Backend of web_extract (default: ${defaults.extract_backend})`),
+  toggle("allow_private_network", "Let web, browser and image tools reach private and local addresses"),
+  value("vision_model", "id", "Model that looks at images (default: the run's, where it takes images)"),
+  value("image_model", "id", "Model of image_generate: of the images endpoint, or a chat model that makes images"),
+  value("image_backend", "endpoint|fal", "Backend of image_generate (default: what is configured)"),
+  value("tts_model", "id", "Model of text_to_speech (default: espeak-ng, where it is installed)"),
+  value("tts_voice", "name", "Voice of text_to_speech (default: the backend's own)"),
+  value("moa_models", "a,b", "Models that mixture_of_agents asks (default: the run's, three times)"),
+  value("moa_aggregator", "id", "Model that joins their answers (default: the run's)"),
+  value("max_browsers", "count", `Browser sessions at once at most (default: ${defaults.max_browsers})`),
+  value("browser_cdp_url", "url", "A browser elsewhere, by its CDP address; better in BROWSER_CDP_URL"),
+  value("mcp_config", "path", "JSON file of MCP servers (mcpServers): each is a toolset of its name"),
   value("output_dir", "path", `Folder of the run folders (default: ${defaults.output_dir})`),
   toggle("strict_toolsets", "A toolset that cannot work here is an error instead of being left out"),
   toggle("list_distributions", "Print every distribution and end")

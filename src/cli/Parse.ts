@@ -3,6 +3,7 @@ import { Either, Redacted, Schema } from "effect"
 import { failureKinds } from "../agent/Ending.ts"
 import { isLoopback } from "../model/openai/Transport.ts"
 import * as RunConfig from "../RunConfig.ts"
+import * as Variables from "../tools/Variables.ts"
 import { UsageError } from "./UsageError.ts"
 import {
   amount,
@@ -28,6 +29,8 @@ const { defaults } = RunConfig
 export interface Request {
   readonly config: RunConfig.Settings
   readonly apiKey: Redacted.Redacted | undefined
+  /** Keys and addresses of services that tools use. */
+  readonly variables: Variables.Variables
 }
 
 const runName = (typed: Typed): Read<string> =>
@@ -126,20 +129,28 @@ const network = (typed: Typed): Read<boolean> =>
 /** The address where a key of one's own is worth anything. */
 const isDefaultEndpoint = (url: string): boolean => new URL(url).host === new URL(defaults.base_url).host
 
-type Environment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const cdpAddress = "the CDP address of a browser, such as ws://127.0.0.1:9222 or wss://…"
+
+/** Options that may hold a secret, so that no file keeps them: they stand for a variable. */
+const secretOptions = (typed: Typed): Read<Environment> =>
+  Either.flatMap(notEmpty(typed, "browser_cdp_url", "", cdpAddress), (url) =>
+    url === "" || (URL.canParse(url) && /^(wss?|https?):$/.test(new URL(url).protocol))
+      ? Either.right({ BROWSER_CDP_URL: url })
+      : Either.left(new UsageError({ detail: `--browser_cdp_url: what was given is none, allowed: ${cdpAddress}` }))
+  )
 
 const apiKey = (
   typed: Typed,
   config: RunConfig.Settings,
-  environment: Environment
+  variables: Variables.Variables
 ): Read<Redacted.Redacted | undefined> => {
   if (isScripted(config.model)) return Either.right(undefined)
   const names = isDefaultEndpoint(config.base_url)
     ? ["OPENROUTER_API_KEY", "BATCH_RUNNER_API_KEY"]
     : ["BATCH_RUNNER_API_KEY", "OPENAI_API_KEY"]
-  const key = [text(typed, "api_key"), ...names.map((name) => environment[name])].find(
-    (value) => (value ?? "").trim() !== ""
-  )
+  const key = filled(typed, "api_key") ?? variables.plain(...names)
   if (key !== undefined && /[^\x21-\x7e]/.test(key.trim())) {
     return Either.left(
       new UsageError({
@@ -220,7 +231,22 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       prompt_cache: !on(typed, "no_prompt_cache"),
       cache: on(typed, "cache"),
       dry_run: on(typed, "dry_run"),
-      events: yield* notEmpty(typed, "events", defaults.events, "the path of a file")
+      events: yield* notEmpty(typed, "events", defaults.events, "the path of a file"),
+      allow_private_network: on(typed, "allow_private_network"),
+      search_backend: yield* choice(typed, "search_backend", RunConfig.SearchBackend, defaults.search_backend),
+      extract_backend: yield* choice(typed, "extract_backend", RunConfig.ExtractBackend, defaults.extract_backend),
+      vision_model: yield* notEmpty(typed, "vision_model", defaults.vision_model, "a model id"),
+      image_model: yield* notEmpty(typed, "image_model", defaults.image_model, "a model id"),
+      image_backend: yield* choice(typed, "image_backend", RunConfig.ImageBackend, defaults.image_backend),
+      tts_model: yield* notEmpty(typed, "tts_model", defaults.tts_model, "a model id"),
+      tts_voice: yield* notEmpty(typed, "tts_voice", defaults.tts_voice, "the name of a voice"),
+      moa_models: yield* Either.map(notEmpty(typed, "moa_models", "", "model ids, such as a,b"), () =>
+        list(typed, "moa_models")
+      ),
+      moa_aggregator: yield* notEmpty(typed, "moa_aggregator", defaults.moa_aggregator, "a model id"),
+      max_browsers: yield* count(typed, "max_browsers", defaults.max_browsers),
+      mcp_config: yield* notEmpty(typed, "mcp_config", defaults.mcp_config, "the path of a JSON file")
     }
-    return { config, apiKey: yield* apiKey(typed, config, environment) }
+    const variables = Variables.from(yield* secretOptions(typed), environment)
+    return { config, apiKey: yield* apiKey(typed, config, variables), variables }
   })

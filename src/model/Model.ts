@@ -11,7 +11,9 @@ export interface ToolCall {
 
 /** One message of a conversation on its way to the model. */
 export type Message =
-  | { readonly role: "system" | "user"; readonly content: string }
+  | { readonly role: "system"; readonly content: string }
+  /** `images` are data URLs, shown with the text. */
+  | { readonly role: "user"; readonly content: string; readonly images?: ReadonlyArray<string> }
   /** A message of the user's own prefill file. */
   | { readonly role: "assistant"; readonly content: string }
   /** An earlier answer, handed back the way the endpoint gave it. */
@@ -31,6 +33,20 @@ export interface Ask {
   readonly place: number
   /** Which of several equal prompts it is, from 0. */
   readonly occurrence: number
+  /** Present when a tool asks, beside the session's own conversation. */
+  readonly aside?: Aside
+}
+
+/** How a question that a tool asks differs from those of the session. */
+export interface Aside {
+  /** Name of the tool that asks. */
+  readonly tool: string
+  /** Model id as the endpoint knows it; the run's own when absent. */
+  readonly model?: string | undefined
+  /** Whether the answer is to hold a picture. */
+  readonly picture?: boolean
+  /** Sampling temperature; the model's own when absent. */
+  readonly temperature?: number | undefined
 }
 
 /** Tokens and money of a call; zero where the endpoint reports nothing. */
@@ -77,6 +93,8 @@ export interface Answer {
   readonly reasoning: string
   readonly toolCalls: ReadonlyArray<ToolCall>
   readonly finishReason: FinishReason
+  /** Pictures that came with it: data URLs or addresses. */
+  readonly images?: ReadonlyArray<string>
   readonly usage: Usage
   /** False when nothing tells what it cost. */
   readonly priced?: boolean

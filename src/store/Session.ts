@@ -1,7 +1,8 @@
 /** One session of work on a run, as run.json tells it. */
 import { noUsage, type Usage } from "../model/Model.ts"
-import { recorded, type Settings } from "../RunConfig.ts"
+import type { Settings } from "../RunConfig.ts"
 import { timestamp } from "../trajectory/Trajectory.ts"
+import { recorded } from "./Recorded.ts"
 import type { SessionRecord } from "./Store.ts"
 
 /** How a session of work ended. */

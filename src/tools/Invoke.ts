@@ -1,10 +1,9 @@
 /** One call of a model, whatever it wrote, becomes one result that it can act on. */
 import { Effect, Either } from "effect"
 import type { ToolCall } from "../model/Model.ts"
-import type { SandboxError } from "../sandbox/Sandbox.ts"
 import type { BadArguments } from "./Arguments.ts"
 import * as Arguments from "./Arguments.ts"
-import { type Needs, render, type Tool } from "./Tool.ts"
+import { type Needs, type RunError, render, type Tool } from "./Tool.ts"
 
 /** What a call came to. */
 export interface Invoked {
@@ -18,11 +17,11 @@ export interface Invoked {
   readonly valid: boolean
 }
 
-/** Runs the call with the tools on offer. Only the sandbox itself can fail it; a defect in a tool comes through. */
+/** Runs the call with the tools on offer. Only the sandbox itself, or a model that a tool asks, can fail it; a defect in a tool comes through. */
 export const call = (
   tools: ReadonlyArray<Tool>,
   { name, arguments: source }: Pick<ToolCall, "name" | "arguments">
-): Effect.Effect<Invoked, SandboxError, Needs> => {
+): Effect.Effect<Invoked, RunError, Needs> => {
   const tool = tools.find((one) => one.name === name)
   if (tool === undefined) return Effect.succeed(invalid(name, unknown(tools, name)))
   return Either.match(Arguments.read(source), {

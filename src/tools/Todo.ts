@@ -1,7 +1,8 @@
 /** The agent's own task list: one per session, kept in memory, given back whole. */
-import { Context, Effect, Layer, Ref, Schema } from "effect"
+import { Effect, Ref, Schema } from "effect"
 import * as Arguments from "./Arguments.ts"
 import * as Tool from "./Tool.ts"
+import { perSession } from "./ToolSession.ts"
 
 const statuses = ["pending", "in_progress", "completed", "cancelled"] as const
 
@@ -12,12 +13,7 @@ export interface TodoItem {
 }
 
 /** The list of one session. */
-export class Todos extends Context.Tag("batch-runner/Todos")<Todos, Ref.Ref<ReadonlyArray<TodoItem>>>() {}
-
-/** An empty list, new for each session. */
-export const make: Effect.Effect<Ref.Ref<ReadonlyArray<TodoItem>>> = Ref.make<ReadonlyArray<TodoItem>>([])
-
-export const layer: Layer.Layer<Todos> = Layer.effect(Todos, make)
+const ofSession = perSession(Ref.make<ReadonlyArray<TodoItem>>([]))
 
 /** An item as a model writes it; with merge, what it leaves out stays as it was. */
 const Entry = Schema.Struct({
@@ -39,7 +35,7 @@ export const todo: Tool.Tool = Tool.make({
     merge: Schema.optional(Arguments.flag("true: change by id and append; false (default): replace the whole list"))
   }),
   run: Effect.fn("todo.run")(function* ({ todos, merge }) {
-    const list = yield* Todos
+    const list = yield* ofSession.get
     if (todos !== undefined) {
       const next = merged(merge === true ? yield* Ref.get(list) : [], todos)
       const nameless = next.find((item) => item.content.trim() === "")

@@ -1,11 +1,12 @@
 /** One tool of an agent: a schema of its arguments in, one JSON text out. */
 import { Effect, Schema } from "effect"
+import type { Model, ModelError } from "../model/Model.ts"
 import type { Sandbox, SandboxError } from "../sandbox/Sandbox.ts"
 import * as Arguments from "./Arguments.ts"
-import type { Todos } from "./Todo.ts"
+import type { ToolSession } from "./ToolSession.ts"
 
-/** The services that a tool may ask for; an attempt provides them, new for each prompt. */
-export type Needs = Sandbox | Todos
+/** The services that a tool may ask for: its prompt's sandbox, what its session shares, and the model of the run. */
+export type Needs = Sandbox | ToolSession | Model
 
 /** The tool reports an error: the model reads it, the row's statistics count a failure. */
 export class ToolFailure extends Schema.TaggedError<ToolFailure>()("ToolFailure", {
@@ -41,14 +42,17 @@ export interface Tool {
 }
 
 /** A call whose arguments fit. */
-export type Run = Effect.Effect<ToolResult, SandboxError, Needs>
+export type Run = Effect.Effect<ToolResult, RunError, Needs>
+
+/** What is no result of a tool, but ends its session: a lost sandbox, and a model that this prompt or the run cannot get past. */
+export type RunError = SandboxError | ModelError
 
 /** Registers a tool: `run` gives the result's fields, or fails with a `ToolFailure` for the model. */
 export const make = <A, I>(tool: {
   readonly name: string
   readonly description: string
   readonly parameters: Schema.Schema<A, I>
-  readonly run: (args: A) => Effect.Effect<object, ToolFailure | SandboxError, Needs>
+  readonly run: (args: A) => Effect.Effect<object, ToolFailure | RunError, Needs>
 }): Tool => {
   const { parameters, decode } = Arguments.door(tool.parameters)
   return {

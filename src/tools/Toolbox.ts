@@ -1,7 +1,9 @@
 /** The toolsets of a run: which there are, and what a session that has some of them offers to its model. */
-import { Context, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
+import { catalogue } from "./Catalogue.ts"
+import { type Setting, make as setting } from "./Setting.ts"
 import type { Tool, ToolDefinition } from "./Tool.ts"
-import { catalogue, type Toolset } from "./Toolset.ts"
+import type { Toolset } from "./Toolset.ts"
 
 /** The tools of one session. */
 export interface Offer {
@@ -44,5 +46,5 @@ export const make = (toolsets: ReadonlyArray<Toolset>): ToolboxService => {
 }
 
 /** The toolsets that come with the program. */
-export const layer = (options: { readonly commandTimeout: number }): Layer.Layer<Toolbox> =>
-  Layer.sync(Toolbox, () => make(catalogue(options)))
+export const layer = (options: Partial<Setting> = {}): Layer.Layer<Toolbox> =>
+  Layer.scoped(Toolbox, Effect.map(catalogue(setting(options)), make))

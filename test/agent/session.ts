@@ -6,8 +6,8 @@ import { type Ask, Model } from "../../src/model/Model.ts"
 import * as Scripted from "../../src/model/Scripted.ts"
 import { SandboxError } from "../../src/sandbox/Sandbox.ts"
 import * as Arguments from "../../src/tools/Arguments.ts"
-import * as Todo from "../../src/tools/Todo.ts"
 import * as Tool from "../../src/tools/Tool.ts"
+import * as ToolSession from "../../src/tools/ToolSession.ts"
 import * as Boxes from "../support/Boxes.ts"
 
 const say = Tool.make({
@@ -86,7 +86,7 @@ export const converse = (script: ReadonlyArray<Line>, options: Options = {}) =>
         logChars: 100
       },
       transcript
-    ).pipe(Effect.provide(Layer.mergeAll(overheard, Boxes.sandbox, Todo.layer)))
+    ).pipe(Effect.provide(Layer.mergeAll(overheard, Boxes.sandbox, ToolSession.layer)))
     return { ending, transcript, asks: yield* Ref.get(asked) }
   })
 

@@ -92,7 +92,7 @@ describe("What is no option", () => {
 
 it("Every option of the contract is known.", () => {
   const contract =
-    "dataset_file batch_size run_name distribution model base_url api_key max_turns num_workers resume verbose max_samples max_tokens providers_allowed providers_ignored providers_order provider_sort reasoning_effort reasoning_disabled ephemeral_system_prompt log_prefix_chars prefill_messages_file list_distributions seed sandbox image cwd samples_per_prompt timeout command_timeout max_cost reasoning_filter output_dir concurrency max_wait cpus memory network strict_toolsets max_sandboxes sandbox_starts max_consecutive_failures retry_failed max_total_tokens max_cost_per_prompt max_tokens_per_prompt prices no_prompt_cache cache dry_run events"
+    "dataset_file batch_size run_name distribution model base_url api_key max_turns num_workers resume verbose max_samples max_tokens providers_allowed providers_ignored providers_order provider_sort reasoning_effort reasoning_disabled ephemeral_system_prompt log_prefix_chars prefill_messages_file list_distributions seed sandbox image cwd samples_per_prompt timeout command_timeout max_cost reasoning_filter output_dir concurrency max_wait cpus memory network strict_toolsets max_sandboxes sandbox_starts max_consecutive_failures retry_failed max_total_tokens max_cost_per_prompt max_tokens_per_prompt prices no_prompt_cache cache dry_run events search_backend extract_backend allow_private_network vision_model image_model image_backend tts_model tts_voice moa_models moa_aggregator max_browsers browser_cdp_url mcp_config"
   expect(flags.map(({ name }) => name).toSorted()).toEqual(contract.split(" ").toSorted())
 })
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { builtIn, render } from "../../src/sampling/Distribution.ts"
 import * as DistributionFile from "../../src/sampling/DistributionFile.ts"
-import { names } from "../../src/tools/Toolset.ts"
+import { names } from "../../src/tools/Catalogue.ts"
 import * as Folder from "../support/Folder.ts"
 
 const file = (content: string) =>

@@ -11,14 +11,17 @@ import * as Sampler from "../../src/sampling/Sampler.ts"
 import * as Jsonl from "../../src/store/Jsonl.ts"
 import * as Memory from "../../src/store/Memory.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
+import * as Catalogue from "../../src/tools/Catalogue.ts"
+import * as Setting from "../../src/tools/Setting.ts"
 import * as Toolbox from "../../src/tools/Toolbox.ts"
-import { catalogue } from "../../src/tools/Toolset.ts"
 import * as Boxes from "./Boxes.ts"
 import * as Folder from "./Folder.ts"
 
 export type Line = Scripted.Script["default"][number]
 
-export const toolbox = Toolbox.make(catalogue({ commandTimeout: 20 }))
+export const toolbox = Toolbox.make(
+  await Effect.runPromise(Effect.scoped(Catalogue.catalogue(Setting.make({ commandTimeout: 20 }))))
+)
 
 /** What a test says of its run; the rest is made up. */
 export interface About {

@@ -1,15 +1,16 @@
 import { Effect } from "effect"
 import { expect, test } from "vitest"
-import * as Toolset from "../../src/tools/Toolset.ts"
+import * as Catalogue from "../../src/tools/Catalogue.ts"
+import * as Setting from "../../src/tools/Setting.ts"
 import { inSandbox, put, tools, use } from "./support.ts"
 
 const schemas = Object.fromEntries(tools.map((tool) => [tool.name, tool.definition.function.parameters]))
 
-test("The catalogue holds every toolset, and every tool is known by name", () => {
-  const all = Toolset.catalogue({ commandTimeout: 60 })
-  expect(all.map(({ name }) => name)).toEqual(Toolset.names)
-  expect(Toolset.toolNames).toHaveLength(24)
-  expect([...all.flatMap(({ toolNames }) => toolNames)].sort()).toEqual([...Toolset.toolNames].sort())
+test("The catalogue holds every toolset, and every tool is known by name", async () => {
+  const all = await Effect.runPromise(Effect.scoped(Catalogue.catalogue(Setting.make())))
+  expect(all.map(({ name }) => name)).toEqual(Catalogue.names)
+  expect(Catalogue.toolNames).toHaveLength(24)
+  expect([...all.flatMap(({ toolNames }) => toolNames)].sort()).toEqual([...Catalogue.toolNames].sort())
   for (const { tools, toolNames, lacks } of all) {
     if (lacks === null) expect(tools.map(({ name }) => name)).toEqual(toolNames)
     else expect(tools).toEqual([])

@@ -4,19 +4,23 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Logger, LogLevel } from "effect"
+import * as Scripted from "../../src/model/Scripted.ts"
 import * as Local from "../../src/sandbox/Local.ts"
-import { Sandbox, type SandboxError, Sandboxes, type SandboxService } from "../../src/sandbox/Sandbox.ts"
+import { Sandbox, Sandboxes, type SandboxService } from "../../src/sandbox/Sandbox.ts"
+import * as Catalogue from "../../src/tools/Catalogue.ts"
 import * as Invoke from "../../src/tools/Invoke.ts"
+import * as Setting from "../../src/tools/Setting.ts"
 import * as Shell from "../../src/tools/Shell.ts"
-import * as Todo from "../../src/tools/Todo.ts"
-import type { Needs } from "../../src/tools/Tool.ts"
-import * as Toolset from "../../src/tools/Toolset.ts"
+import type { Needs, RunError } from "../../src/tools/Tool.ts"
+import * as ToolSession from "../../src/tools/ToolSession.ts"
 
 /** Every tool that is built, with commands of at most 20 seconds. */
-export const tools = Toolset.catalogue({ commandTimeout: 20 }).flatMap((toolset) => toolset.tools)
+export const tools = (
+  await Effect.runPromise(Effect.scoped(Catalogue.catalogue(Setting.make({ commandTimeout: 20 }))))
+).flatMap((toolset) => toolset.tools)
 
 /** Calls a tool with arguments as a value; the result is the parsed text. */
-export const use = (name: string, args: object): Effect.Effect<Used, SandboxError, Needs> =>
+export const use = (name: string, args: object): Effect.Effect<Used, RunError, Needs> =>
   Effect.map(Invoke.call(tools, { name, arguments: JSON.stringify(args) }), (invoked) => ({
     ...invoked,
     result: JSON.parse(invoked.text)
@@ -52,9 +56,11 @@ const place = Layer.unwrapEffect(
   Layer.provide(Logger.minimumLogLevel(LogLevel.Error))
 )
 
+const model = Scripted.fromScript({ prompts: {}, default: [] })
+
 /** Runs a test's effect in a sandbox of its own. */
 export const inSandbox = <A, E>(effect: Effect.Effect<A, E, Needs>): Promise<A> =>
-  Effect.runPromise(Effect.provide(effect, Layer.merge(place, Todo.layer)))
+  Effect.runPromise(Effect.provide(effect, Layer.mergeAll(place, ToolSession.layer, model)))
 
 /** A busybox to try scripts with, where the machine has one (or BUSYBOX names it). */
 export const busybox: string | undefined = [process.env.BUSYBOX ?? "", "/bin/busybox", "/usr/bin/busybox"].find(
@@ -72,7 +78,7 @@ export const inBusybox = <A, E>(effect: Effect.Effect<A, E, Needs>): Promise<A> 
     exec: (command, options) => inner.exec(`PATH=${applets} ${applets}/sh -c ${Shell.quote(command)}`, options)
   })
   const poor = Layer.effect(Sandbox, Effect.map(Sandbox, only)).pipe(Layer.provide(place))
-  return Effect.runPromise(Effect.provide(effect, Layer.merge(poor, Todo.layer))).finally(() =>
+  return Effect.runPromise(Effect.provide(effect, Layer.mergeAll(poor, ToolSession.layer, model))).finally(() =>
     rmSync(folder, { recursive: true })
   )
 }

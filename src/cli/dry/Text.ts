@@ -6,6 +6,7 @@ import type { Settings } from "../../RunConfig.ts"
 import { percent } from "../../report/Statistics.ts"
 import type { Distribution } from "../../sampling/Distribution.ts"
 import type { Toolset } from "../../tools/Toolset.ts"
+import * as Toolsets from "../Toolsets.ts"
 import { type Estimate, priceOf } from "./Estimate.ts"
 import type { Plan } from "./Plan.ts"
 
@@ -61,17 +62,8 @@ export const mix = (
     drawn === undefined || drawn.mixed === 0
       ? ""
       : `, of ${drawn.mixed < drawn.toDo ? "the first " : ""}${counted(drawn.mixed, "session")} to do: ${shares.join(", ")}`
-  const lacking = toolsets.filter(
-    ({ name, lacks }) => lacks !== null && given.toolsets.some(([each, share]) => each === name && share > 0)
-  )
-  const reasons = [...new Set(lacking.map(({ lacks }) => lacks))]
-  const namesOf = (why: string | null) => lacking.flatMap(({ name, lacks }) => (lacks === why ? [name] : [])).join(", ")
-  return [
-    `${given.name}${of}`,
-    ...(lacking.length === 0
-      ? []
-      : [`cannot work here: ${reasons.map((why) => `${namesOf(why)} (${why})`).join("; ")}`])
-  ]
+  const lacks = Toolsets.lacking(toolsets, given)
+  return [`${given.name}${of}`, ...(lacks === "" ? [] : [`cannot work here: ${lacks}`])]
 }
 
 export const model = (config: Settings, { found, credit }: Checked): ReadonlyArray<string> => {

@@ -67,6 +67,17 @@ const encodeMessage = (message: Message, content: (text: string) => unknown): Js
   switch (message.role) {
     case "answer":
       return message.answer.echo
+    case "user":
+      return {
+        role: "user",
+        content:
+          message.images === undefined
+            ? content(message.content.toWellFormed())
+            : [
+                { type: "text", text: message.content.toWellFormed() },
+                ...message.images.map((url) => ({ type: "image_url", image_url: { url } }))
+              ]
+      }
     case "tool":
       return { role: "tool", tool_call_id: message.callId, content: content(message.content.toWellFormed()) }
     default:

@@ -1,13 +1,14 @@
 /** What decides a run is written down without its secrets, and a change of it does not go unsaid. */
 import { describe, expect, it } from "vitest"
-import * as RunConfig from "../src/RunConfig.ts"
+import * as RunConfig from "../../src/RunConfig.ts"
+import * as Recorded from "../../src/store/Recorded.ts"
 
 const make = (more: Partial<RunConfig.Settings> = {}) =>
   RunConfig.make({ dataset_file: "d.jsonl", batch_size: 10, run_name: "r", ...more })
 
 describe("The record of a configuration", () => {
   it("has every setting but the texts that are saved nowhere.", () => {
-    const recorded = RunConfig.recorded(
+    const recorded = Recorded.recorded(
       make({ ephemeral_system_prompt: "SECRET", prefill_messages: [{ role: "user", content: "SECRET" }] })
     )
     expect(JSON.stringify(recorded)).not.toContain("SECRET")
@@ -16,7 +17,7 @@ describe("The record of a configuration", () => {
   })
   it("tells a text that is saved nowhere from another one.", () => {
     const before = make({ ephemeral_system_prompt: "SECRET" })
-    const told = (now: RunConfig.Settings) => RunConfig.changes(RunConfig.recorded(before), now)
+    const told = (now: RunConfig.Settings) => Recorded.changes(Recorded.recorded(before), now)
     expect(told(before)).toEqual([])
     expect(told(make())).toEqual(["ephemeral_system_prompt: given before, not now"])
     expect(
@@ -31,23 +32,23 @@ describe("The record of a configuration", () => {
     ["https://host/a@b/v1", "https://host/a@b/v1"],
     ["http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"]
   ])("has no password of an address: %s becomes %s.", (given, written) => {
-    expect(RunConfig.recorded(make({ base_url: given })).base_url).toBe(written)
+    expect(Recorded.recorded(make({ base_url: given })).base_url).toBe(written)
   })
 })
 
 describe("Changes between two sessions", () => {
   it("are those that alter the data, each with what it was and what it is.", () => {
-    const before = RunConfig.recorded(make({ model: "a", seed: 1, providers_order: ["x"] }))
+    const before = Recorded.recorded(make({ model: "a", seed: 1, providers_order: ["x"] }))
     const now = make({ model: "b", seed: 1, cwd: "/w", num_workers: 99, timeout: 1, verbose: true, batch_size: 3 })
-    expect(RunConfig.changes(before, now)).toEqual(["model: a → b", 'providers_order: ["x"] → []', 'cwd: "" → /w'])
-    expect(RunConfig.changes(RunConfig.recorded(now), now)).toEqual([])
+    expect(Recorded.changes(before, now)).toEqual(["model: a → b", 'providers_order: ["x"] → []', 'cwd: "" → /w'])
+    expect(Recorded.changes(Recorded.recorded(now), now)).toEqual([])
   })
   it("show no password, and nothing of a setting that the record does not have.", () => {
-    const before = RunConfig.recorded(make({ base_url: "https://u:p@a/v1" }))
-    expect(RunConfig.changes(before, make({ base_url: "https://u:p@b/v1" }))).toEqual([
+    const before = Recorded.recorded(make({ base_url: "https://u:p@a/v1" }))
+    expect(Recorded.changes(before, make({ base_url: "https://u:p@b/v1" }))).toEqual([
       "base_url: https://a/v1 → https://b/v1"
     ])
-    expect(RunConfig.changes({}, make({ model: "b" }))).toEqual([])
+    expect(Recorded.changes({}, make({ model: "b" }))).toEqual([])
   })
 })
 

@@ -1,0 +1,8 @@
+/** The tool mixture_of_agents: several models asked, their answers joined. */
+import { Effect, type Scope } from "effect"
+import type { Setting } from "./Setting.ts"
+import { type Built, lacking } from "./Toolset.ts"
+
+/** Looks once at what there is of it here. */
+export const make = (_: Setting): Effect.Effect<Built, never, Scope.Scope> =>
+  Effect.succeed(lacking("not part of this version yet", "mixture_of_agents"))

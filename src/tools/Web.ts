@@ -1,0 +1,8 @@
+/** The tools web_search and web_extract: what the web holds. */
+import { Effect, type Scope } from "effect"
+import type { Setting } from "./Setting.ts"
+import { type Built, lacking } from "./Toolset.ts"
+
+/** Looks once at what there is of it here. */
+export const make = (_: Setting): Effect.Effect<Built, never, Scope.Scope> =>
+  Effect.succeed(lacking("not part of this version yet", "web_search", "web_extract"))
