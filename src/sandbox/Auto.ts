@@ -63,6 +63,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       const containers = (image: string) =>
         engine === undefined || engine._tag === "Right" ? docker : Effect.mapError(singularity, () => nowhere(image))
       return {
+        lazy: ({ image }) => image === "",
         open: (spec) =>
           Effect.flatMap(
             spec.image === "" ? local : isForeign(spec.image) ? singularity : containers(spec.image),

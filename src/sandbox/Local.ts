@@ -166,7 +166,8 @@ const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.
       start: (command, options) => Effect.flatMap(session, (made) => made.start(command, options)),
       started: Effect.flatMap(session, (made) => made.started),
       read: (path, options) => Effect.flatMap(session, (made) => made.read(path, options)),
-      write: (path, bytes) => Effect.flatMap(session, (made) => made.write(path, bytes))
+      write: (path, bytes) => Effect.flatMap(session, (made) => made.write(path, bytes)),
+      idle: () => made === undefined
     }
   })
 
@@ -214,6 +215,7 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       if (trouble !== undefined) yield* Effect.logWarning(warning(trouble))
       let opened = 0
       return {
+        lazy: () => true,
         open: (spec) =>
           Effect.suspend(() => {
             if (spec.image !== "") return noImage(spec)

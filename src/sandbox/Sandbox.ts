@@ -117,6 +117,8 @@ export interface SandboxService {
   ) => Effect.Effect<FileContent, FileError | SandboxError>
   /** Replaces or creates a file, with its parent directories; the mode of an existing file stays. */
   readonly write: (path: string, bytes: Uint8Array) => Effect.Effect<void, FileError | SandboxError>
+  /** Whether nothing was made for it yet, so that there is nothing to release; absent where it is made when it is opened. */
+  readonly idle?: () => boolean
 }
 
 /** One prompt's sandbox. */
@@ -138,7 +140,11 @@ export interface SandboxSpec {
  */
 export class Sandboxes extends Context.Tag("batch-runner/Sandboxes")<
   Sandboxes,
-  { readonly open: (spec: SandboxSpec) => Effect.Effect<SandboxService, SandboxError, Scope.Scope> }
+  {
+    readonly open: (spec: SandboxSpec) => Effect.Effect<SandboxService, SandboxError, Scope.Scope>
+    /** Whether opening such a sandbox does nothing yet, as its place is made with its first call; by default none is so. */
+    readonly lazy?: (spec: SandboxSpec) => boolean
+  }
 >() {}
 
 /** What every backend of containers is told about its sandboxes. */

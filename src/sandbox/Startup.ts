@@ -71,9 +71,29 @@ export const behind = (sandboxes: Service, most: number): Effect.Effect<Service,
     yield* Effect.addFinalizer(() => Proc.atMost(gate.take(most), releaseLimit))
     const release = (own: Scope.CloseableScope) =>
       Proc.atMost(Scope.close(own, Exit.void), releaseLimit).pipe(Effect.ensuring(gate.release(1)))
+    // The fibers of a release are most of what an idle session costs, so a sandbox that was never used is spared them.
+    const lightly = (spec: SandboxSpec) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          yield* restore(gate.take(1))
+          const own = yield* Scope.make()
+          const box = yield* Effect.onError(Scope.extend(sandboxes.open(spec), own), () => gate.release(1))
+          // Straight into the scope: `Effect.addFinalizer` compares all that a fiber holds, twice, when it runs.
+          yield* Scope.addFinalizer(
+            yield* Effect.scope,
+            Effect.suspend(
+              (): Effect.Effect<unknown> => (box.idle?.() ? gate.release(1) : Effect.forkDaemon(release(own)))
+            )
+          )
+          return box
+        })
+      )
+    const lazy = sandboxes.lazy ?? (() => false)
     return {
-      open: (spec) =>
-        Effect.uninterruptibleMask((restore) =>
+      lazy,
+      open: (spec) => {
+        if (lazy(spec)) return lightly(spec)
+        return Effect.uninterruptibleMask((restore) =>
           Effect.gen(function* () {
             yield* restore(gate.take(1))
             const own = yield* Scope.make()
@@ -83,6 +103,7 @@ export const behind = (sandboxes: Service, most: number): Effect.Effect<Service,
             return yield* Effect.onInterrupt(restore(Fiber.join(opening)), () => Fiber.interrupt(opening))
           })
         )
+      }
     }
   })
 

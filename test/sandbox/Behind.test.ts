@@ -101,6 +101,40 @@ describe("A sandbox behind its prompt", () => {
     expect(notes).toHaveLength(12)
   })
 
+  it("that is made with its first call is released behind its prompt once it was used, and else with it, at once.", async () => {
+    const gate = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
+    const { sandboxes, notes, count } = place(undefined, () => Deferred.await(gate))
+    const lazy: Service = {
+      lazy: () => true,
+      open: (one) =>
+        Effect.map(Effect.scope, (scope) => {
+          let made = false
+          const make = Effect.suspend(() => {
+            made = true
+            return Scope.extend(sandboxes.open(one), scope)
+          })
+          return { ...box, exec: () => Effect.flatMap(make, ({ exec }) => exec("", { timeout: 1 })), idle: () => !made }
+        })
+    }
+    await within(lazy, 1, (behind) =>
+      Effect.gen(function* () {
+        for (let at = 0; at < 3; at++) yield* prompt(behind, at)
+        expect(notes).toEqual([])
+        yield* Effect.scoped(
+          Effect.flatMap(behind.open(spec(3)), ({ exec }) => Effect.flip(exec("true", { timeout: 1 })))
+        )
+        const next = yield* Effect.fork(prompt(behind, 4))
+        yield* settle
+        expect(notes).toEqual(["made t3"])
+        expect(next.unsafePoll()).toBeNull()
+        yield* Deferred.succeed(gate, undefined)
+        yield* Fiber.join(next)
+      })
+    )
+    expect(notes).toEqual(["made t3", "gone t3"])
+    expect(count.now).toBe(0)
+  })
+
   it("does not hide the prompt's own result when its release breaks.", async () => {
     const { sandboxes } = place(undefined, () => Effect.die(new Error("the release broke")))
     const results = await within(sandboxes, 1, (behind) =>
