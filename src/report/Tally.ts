@@ -85,8 +85,16 @@ export const doneEvent = (
   took: number
 ): Event => {
   const told = (word: "kept" | "discarded" | "failed" | "released", calls: number, usage: Usage, kind = ""): Event => ({
-    ...{ ...whose, event: "prompt_done", outcome: word, kind },
-    ...{ api_calls: calls, tokens: usage.total, cost_usd: usage.cost_usd, took }
+    event: "prompt_done",
+    prompt_index: whose.prompt_index,
+    sample: whose.sample,
+    batch_num: whose.batch_num,
+    outcome: word,
+    kind,
+    api_calls: calls,
+    tokens: usage.total,
+    cost_usd: usage.cost_usd,
+    took
   })
   if (outcome === undefined) return told("released", 0, noUsage)
   if (outcome._tag === "Failed") {
