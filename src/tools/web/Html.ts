@@ -25,7 +25,7 @@ export const toPage = (source: string, url: string): Page | undefined => {
   const { depth, count } = PlainHtml.shape(html)
   if (depth > deepest || count > most) return undefined
   const whole = prepared(html, url)
-  const article = new Readability(prepared(html, url), { disableJSONLD: true }).parse()
+  const article = new Readability(prepared(html, url), { disableJSONLD: true, keepClasses: true }).parse()
   const text = lengthOf(whole.body.textContent)
   const main = lengthOf(article?.textContent)
   const enough = main >= few || main * 3 >= text
