@@ -43,7 +43,7 @@ const tooMuch = (detail: string) => new ReadError({ detail, tooMuch: true })
 export const make = (seconds = secondsAtMost): Effect.Effect<PageReader, never, Scope.Scope> =>
   Effect.gen(function* () {
     const idle: Array<Worker> = []
-    const places = Effect.unsafeMakeSemaphore(Math.min(4, Math.max(1, availableParallelism() - 1)))
+    const places = Effect.unsafeMakeSemaphore(Math.min(4, Math.max(2, availableParallelism() - 1)))
     yield* Effect.addFinalizer(() => Effect.sync(() => idle.splice(0).map((worker) => worker.terminate())))
     const fresh = () => {
       const worker = start()
