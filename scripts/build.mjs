@@ -26,10 +26,8 @@ const { build } = await import("esbuild")
 rmSync(inRoot("bin"), { recursive: true, force: true })
 rmSync(inRoot("dist"), { recursive: true, force: true })
 
-await build({
+const bundle = {
   absWorkingDir: root,
-  entryPoints: ["src/main.ts"],
-  outfile: "bin/program.cjs",
   bundle: true,
   // What is imported when it is needed stays a part that runs when it is needed.
   format: "cjs",
@@ -43,12 +41,19 @@ await build({
   minifyWhitespace: true,
   keepNames: false,
   sourcemap: false,
+  logLevel: "warning"
+}
+await build({
+  ...bundle,
+  entryPoints: ["src/main.ts"],
+  outfile: "bin/program.cjs",
   // They bring native files or read their own; a run that needs them finds them beside the program.
   external: ["dockerode", "modal", "playwright-core", "sharp"],
   // The launcher's way of running the program knows `require` alone.
-  supported: { "dynamic-import": false },
-  logLevel: "warning"
+  supported: { "dynamic-import": false }
 })
+// A thread of the program's, which starts from a file of its own.
+await build({ ...bundle, entryPoints: ["src/tools/web/PageWorker.ts"], outfile: "bin/page-worker.cjs" })
 copyFileSync(inRoot("scripts", "launch.mjs"), inRoot("bin", "batch-runner.js"))
 chmodSync(inRoot("bin", "batch-runner.js"), 0o755)
 

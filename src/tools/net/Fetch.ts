@@ -1,8 +1,12 @@
 /** Gets what lies at an address that a model names: guarded, within limits of size and time, a few calls a host at once. */
+import { STATUS_CODES } from "node:http"
 import type { LookupFunction } from "node:net"
-import { Duration, Effect, Either, Predicate, Schema, Scope } from "effect"
+import { Clock, Duration, Effect, Either, Option, Schema, type Scope } from "effect"
+import * as Failure from "../../model/openai/Failure.ts"
 import { type Guard, Refused } from "./Guard.ts"
-import type * as Undici from "./Undici.ts"
+import * as Hosts from "./Hosts.ts"
+import type * as Proxy from "./Proxy.ts"
+import * as Route from "./Route.ts"
 
 /** An address that gave nothing. `message` is for the model. */
 export class FetchError extends Schema.TaggedError<FetchError>()("FetchError", {
@@ -32,72 +36,92 @@ export interface Fetched {
 export interface Limits {
   /** Bytes at most, unpacked. */
   readonly maxBytes: number
-  /** Seconds at most, redirects included. */
+  /** Seconds at most, redirects included; waiting for other calls to the same host is not. */
   readonly timeout: number
   /** The header `accept`. */
   readonly accept?: string
 }
 
 export interface Fetcher {
-  /** Fails with `FetchError` for an HTTP status of 400 and above. */
+  /** Fails with `FetchError` for an HTTP status of 400 and above. A busy host (HTTP 429 or 503 with `retry-after`) is asked a second time. */
   readonly get: (url: string, limits: Limits) => Effect.Effect<Fetched, FetchError | Refused>
 }
 
 const redirectsAtMost = 8
-/** Calls to one host at once. */
-const perHost = 3
+
+/** Seconds to wait for a busy host at most, when it says how long, and when it does not. */
+const patience = { asked: 20, unasked: 2 } as const
+
+/** Seconds to wait for other calls to the same host at most. */
+const queueAtMost = 120
 
 /** Connections stay open for others of the run, and close with the scope. */
-export const make = (guard: Guard): Effect.Effect<Fetcher, never, Scope.Scope> =>
+export const make = (
+  guard: Guard,
+  environment: Proxy.Environment = process.env
+): Effect.Effect<Fetcher, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const scope = yield* Effect.scope
-    // Loaded with the first call: a run whose tools fetch nothing does not pay for it.
-    const client = yield* Effect.cached(Scope.extend(open(guard), scope))
-    const hosts = new Map<string, Effect.Semaphore>()
-    const politely = <A, E, R>(host: string, call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-      const places = hosts.get(host) ?? Effect.unsafeMakeSemaphore(perHost)
-      hosts.set(host, places)
-      return places.withPermits(1)(call)
-    }
+    const route = yield* Route.make({ connect: { lookup: lookupOf(guard) }, environment })
+    const politely = Hosts.make()
+
+    /** One exchange, and the seconds that it took. */
+    const hop = Effect.fnUntraced(function* (url: URL, limits: Limits, left: number) {
+      const way = yield* Effect.mapError(route(url), (detail) => new FetchError({ detail }))
+      if (way.proxied) yield* guard.remote(url.href)
+      let began = Number.POSITIVE_INFINITY
+      const exchange = Effect.gen(function* () {
+        began = yield* Clock.currentTimeMillis
+        return yield* Effect.timeoutFail(once(way, url, limits), {
+          duration: Duration.seconds(left),
+          onTimeout: () => tooSlow(limits)
+        })
+      })
+      const waiting = Effect.delay(Effect.void, Duration.seconds(queueAtMost)).pipe(
+        Effect.flatMap(() => (began === Number.POSITIVE_INFINITY ? busy(url) : Effect.never))
+      )
+      const reply = yield* Effect.raceFirst(politely(url.hostname, exchange), waiting)
+      return { reply, took: ((yield* Clock.currentTimeMillis) - began) / 1000 }
+    })
+
     const get = Effect.fn("Fetch.get")(function* (given: string, limits: Limits) {
-      const { fetch, agent } = yield* client
       let url: URL = yield* guard.url(given)
-      for (let hop = 0; hop <= redirectsAtMost; hop++) {
-        const next = yield* politely(url.host, once({ fetch, agent }, url, limits))
-        if (!("location" in next)) return next
-        if (!URL.canParse(next.location, url.href)) {
-          return yield* new FetchError({ detail: `${url.host} redirects to what is no URL` })
+      let left = limits.timeout
+      let patient = true
+      for (let hops = 0; hops <= redirectsAtMost; ) {
+        const { reply, took } = yield* hop(url, limits, left)
+        left -= took
+        if (left <= 0) return yield* tooSlow(limits)
+        if (reply._tag === "Found") return reply.found
+        if (reply._tag === "Moved") {
+          if (!URL.canParse(reply.location, url.href)) {
+            return yield* new FetchError({ detail: `${url.host} redirects to what is no URL` })
+          }
+          url = yield* guard.url(new URL(reply.location, url).href)
+          hops++
+        } else if (patient && reply.wait <= patience.asked) {
+          patient = false
+          yield* Effect.sleep(Duration.seconds(reply.wait))
+        } else {
+          return yield* failed(url, reply.status, patient ? ` and asks to come back in ${reply.wait} seconds` : "")
         }
-        url = yield* guard.url(new URL(next.location, url).href)
       }
       return yield* new FetchError({ detail: `${url.host} redirects more than ${redirectsAtMost} times` })
     })
-    return {
-      get: (url, limits) =>
-        Effect.timeoutFail(get(url, limits), {
-          duration: Duration.seconds(limits.timeout),
-          onTimeout: () => new FetchError({ detail: `no whole answer within ${limits.timeout} seconds` })
-        })
-    }
+    return { get }
   })
 
-interface Client {
-  readonly fetch: typeof Undici.fetch
-  readonly agent: Undici.Agent
-}
+const tooSlow = ({ timeout }: Limits) => new FetchError({ detail: `no whole answer within ${timeout} seconds` })
 
-const open = (guard: Guard): Effect.Effect<Client, never, Scope.Scope> =>
-  Effect.flatMap(
-    Effect.promise(() => import("./Undici.ts")),
-    ({ Agent, fetch }) =>
-      Effect.map(
-        Effect.acquireRelease(
-          Effect.sync(() => new Agent({ connect: { timeout: 20_000, lookup: lookupOf(guard) } })),
-          (agent) => Effect.promise(() => agent.destroy())
-        ),
-        (agent) => ({ fetch, agent })
-      )
-  )
+const busy = ({ host }: URL) =>
+  new FetchError({ detail: `too many calls to ${host} are under way: try again later, or another address` })
+
+const failed = ({ host }: URL, status: number, more = "") => {
+  const reason = STATUS_CODES[status]
+  return new FetchError({
+    detail: `${host} answers HTTP ${status}${reason === undefined ? "" : ` (${reason})`}${more}`,
+    status
+  })
+}
 
 /** What is connected to is what was judged: a name is resolved once, at that moment. */
 const lookupOf =
@@ -108,40 +132,50 @@ const lookupOf =
     )
   }
 
-const once = Effect.fnUntraced(function* ({ fetch, agent }: Client, url: URL, { accept, maxBytes }: Limits) {
-  const response = yield* Effect.tryPromise({
-    try: (signal) =>
-      fetch(url, {
-        dispatcher: agent,
-        redirect: "manual",
-        signal,
-        headers: { accept: accept ?? "*/*", "user-agent": userAgent }
-      }),
-    catch: (error) => broken(url, error)
-  })
-  const { status, headers } = response
-  const location = headers.get("location")
-  if (status >= 300 && status < 400 && location !== null) {
-    yield* Effect.promise(() => response.body?.cancel() ?? Promise.resolve())
-    return { location }
+type Reply =
+  | { readonly _tag: "Found"; readonly found: Fetched }
+  | { readonly _tag: "Moved"; readonly location: string }
+  /** Seconds to wait. */
+  | { readonly _tag: "Busy"; readonly status: number; readonly wait: number }
+
+/** One exchange to the end of its body: interrupting it ends the connection. */
+const once = Effect.fnUntraced(function* (way: Route.Way, url: URL, { accept, maxBytes }: Limits) {
+  const now = yield* Clock.currentTimeMillis
+  const exchange = async (signal: AbortSignal): Promise<Reply | FetchError> => {
+    const response = await way.fetch(url, {
+      dispatcher: way.dispatcher,
+      redirect: "manual",
+      signal,
+      headers: { accept: accept ?? "*/*", "user-agent": userAgent }
+    })
+    const { status, headers } = response
+    const location = headers.get("location")
+    if (status >= 300 && (status >= 400 || location !== null)) {
+      // A connection that breaks while nobody wants what it brings is no failure.
+      await response.body?.cancel().catch(() => {})
+      if (location !== null && status < 400) return { _tag: "Moved", location }
+      const wait = Option.map(
+        Failure.retryAfter((name) => headers.get(name), now),
+        (asked) => Math.ceil(Duration.toSeconds(asked))
+      )
+      if (status === 429) return { _tag: "Busy", status, wait: Option.getOrElse(wait, () => patience.unasked) }
+      return status === 503 && Option.isSome(wait) ? { _tag: "Busy", status, wait: wait.value } : failed(url, status)
+    }
+    const { bytes, cut } = await upTo(response.body, maxBytes)
+    const type = headers.get("content-type") ?? ""
+    return {
+      _tag: "Found",
+      found: {
+        url,
+        contentType: (type.split(";")[0] ?? "").trim().toLowerCase(),
+        charset: /charset\s*=\s*["']?([^"';,\s]+)/i.exec(type)?.[1] ?? "",
+        bytes,
+        cut
+      }
+    }
   }
-  if (status >= 400) {
-    yield* Effect.promise(() => response.body?.cancel() ?? Promise.resolve())
-    return yield* new FetchError({ detail: `${url.host} answers HTTP ${status}`, status })
-  }
-  const { bytes, cut } = yield* Effect.tryPromise({
-    try: () => upTo(response.body, maxBytes),
-    catch: (error) => broken(url, error)
-  })
-  const type = headers.get("content-type") ?? ""
-  const found: Fetched = {
-    url,
-    contentType: (type.split(";")[0] ?? "").trim().toLowerCase(),
-    charset: /charset="?([^";\s]+)/i.exec(type)?.[1] ?? "",
-    bytes,
-    cut
-  }
-  return found
+  const reply = yield* Effect.tryPromise({ try: exchange, catch: (error) => broken(url, error) })
+  return reply instanceof FetchError ? yield* reply : reply
 })
 
 const userAgent = "Mozilla/5.0 (compatible; batch-runner)"
@@ -149,11 +183,14 @@ const userAgent = "Mozilla/5.0 (compatible; batch-runner)"
 const broken = (url: URL, error: unknown): FetchError | Refused => {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   if (cause instanceof Refused) return cause
-  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : String(cause)
-  return new FetchError({ detail: `${url.host} cannot be reached: ${code}` })
+  const code = Failure.codeOf(cause)
+  const packed = code.startsWith("Z_") || code.startsWith("ERR__ERROR_FORMAT") || code.startsWith("ERR_BROTLI")
+  const why = packed ? "its answer is wrongly compressed" : Failure.connectionWords(cause)
+  return new FetchError({ detail: Failure.oneLine(`${url.host} cannot be read: ${why}`, "") })
 }
 
-const upTo = async (body: AsyncIterable<Uint8Array> | null, most: number) => {
+/** The beginning of a body: what comes after it is not waited for. */
+export const upTo = async (body: AsyncIterable<Uint8Array> | null, most: number) => {
   const chunks: Array<Uint8Array> = []
   let size = 0
   for await (const chunk of body ?? []) {
