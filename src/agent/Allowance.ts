@@ -69,8 +69,20 @@ export class Allowance {
     }
   }
 
-  private fits({ tokens, cost }: Spending): boolean {
-    const { maxCost, maxTokens } = this.limits
-    return (maxTokens === null || tokens <= maxTokens) && (maxCost === null || cost <= maxCost + tolerance)
+  private fits(spending: Spending): boolean {
+    return fits(this.limits, spending)
   }
+}
+
+const fits = ({ maxCost, maxTokens }: Limits, { tokens, cost }: Spending): boolean =>
+  (maxTokens === null || tokens <= maxTokens) && (maxCost === null || cost <= maxCost + tolerance)
+
+/** Whether so many questions of a tool fit after what was spent, each as large as what an answer of the session took so far. */
+export const affords = (
+  limits: Limits,
+  { usage, apiCalls }: { readonly usage: Pick<Usage, "total" | "cost_usd">; readonly apiCalls: number },
+  questions: number
+): boolean => {
+  const share = 1 + questions / Math.max(1, apiCalls)
+  return fits(limits, { tokens: usage.total * share, cost: usage.cost_usd * share })
 }
