@@ -1,7 +1,7 @@
 /** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
 import { Clock, Context, Effect, Exit, Scope } from "effect"
 import * as Agent from "./agent/Agent.ts"
-import type { Limits } from "./agent/Allowance.ts"
+import { limitsOf } from "./agent/Allowance.ts"
 import { type AttemptError, Ending, kindOf, SessionTimedOut } from "./agent/Ending.ts"
 import * as Preview from "./agent/Preview.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
@@ -145,14 +145,8 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
 /** What the tools of the session share. Their resources end with `scope`, and so before the sandbox. */
 const toolSession = ({ config, unit, prompt, occurrence, transcript }: Setting, scope: Scope.Scope) => {
   const whose = { prompt: prompt.text, place: unit.place, sample: unit.sample, occurrence }
-  return ToolAccount.make(whose, limits(config), transcript, scope)
+  return ToolAccount.make(whose, limitsOf(config), transcript, scope)
 }
-
-/** What a prompt may spend. */
-const limits = (config: Settings): Limits => ({
-  maxCost: config.max_cost_per_prompt,
-  maxTokens: config.max_tokens_per_prompt
-})
 
 const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
   const { config, unit, prompt, occurrence, offer, transcript } = setting
@@ -167,7 +161,7 @@ const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
       tools: offer.tools,
       definitions: offer.definitions,
       maxTurns: config.max_turns,
-      ...limits(config),
+      ...limitsOf(config),
       logChars: config.log_prefix_chars
     },
     transcript

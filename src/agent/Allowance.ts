@@ -7,6 +7,12 @@ export interface Limits {
   readonly maxTokens: number | null
 }
 
+/** The limits as options give them. */
+export const limitsOf = (given: {
+  readonly max_cost_per_prompt: number | null
+  readonly max_tokens_per_prompt: number | null
+}): Limits => ({ maxCost: given.max_cost_per_prompt, maxTokens: given.max_tokens_per_prompt })
+
 /** Sums of money that differ by less are equal. */
 const tolerance = 1e-9
 /** Characters of a tool result that make a token. */
