@@ -1,11 +1,13 @@
 /** One prompt, once: its toolsets, its sandbox, its session, and the outcome that is worth keeping. */
 import { Clock, Context, Effect, Exit, Scope } from "effect"
 import * as Agent from "./agent/Agent.ts"
+import { limitsOf } from "./agent/Allowance.ts"
 import { type AttemptError, Ending, kindOf, SessionTimedOut } from "./agent/Ending.ts"
 import * as Preview from "./agent/Preview.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
 import { TimeLimit } from "./agent/TimeLimit.ts"
 import * as Told from "./agent/Told.ts"
+import * as ToolAccount from "./agent/ToolAccount.ts"
 import { Transcript } from "./agent/Transcript.ts"
 import * as ContentKey from "./dataset/ContentKey.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
@@ -18,7 +20,7 @@ import { Sandbox, Sandboxes } from "./sandbox/Sandbox.ts"
 import type { Unit } from "./store/Resume.ts"
 import type { Entry } from "./store/Store.ts"
 import { type Offer, Toolbox } from "./tools/Toolbox.ts"
-import { ToolSession, type ToolSessionService } from "./tools/ToolSession.ts"
+import { ToolSession } from "./tools/ToolSession.ts"
 import { noReasoning, Outcome } from "./trajectory/Outcome.ts"
 import { inventedTools, lacksReasoning } from "./trajectory/Quality.ts"
 import * as ShareGpt from "./trajectory/ShareGpt.ts"
@@ -140,12 +142,11 @@ const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
   return yield* Effect.catchTag(opened, "SandboxError", (error) => Effect.succeed(broke(error)))
 })
 
-/** What the tools of the session share. Their resources end with `scope`, the later ones first, and so before the sandbox. */
-const toolSession = ({ unit, prompt, occurrence, transcript }: Setting, scope: Scope.Scope): ToolSessionService => ({
-  whose: { prompt: prompt.text, place: unit.place, sample: unit.sample, occurrence },
-  scope,
-  spent: (usage) => transcript.spent(usage)
-})
+/** What the tools of the session share. Their resources end with `scope`, and so before the sandbox. */
+const toolSession = ({ config, unit, prompt, occurrence, transcript }: Setting, scope: Scope.Scope) => {
+  const whose = { prompt: prompt.text, place: unit.place, sample: unit.sample, occurrence }
+  return ToolAccount.make(whose, limitsOf(config), transcript, scope)
+}
 
 const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
   const { config, unit, prompt, occurrence, offer, transcript } = setting
@@ -160,8 +161,7 @@ const session = Effect.fnUntraced(function* (setting: Setting, cwd: string) {
       tools: offer.tools,
       definitions: offer.definitions,
       maxTurns: config.max_turns,
-      maxCost: config.max_cost_per_prompt,
-      maxTokens: config.max_tokens_per_prompt,
+      ...limitsOf(config),
       logChars: config.log_prefix_chars
     },
     transcript

@@ -7,6 +7,12 @@ export interface Limits {
   readonly maxTokens: number | null
 }
 
+/** The limits as options give them. */
+export const limitsOf = (given: {
+  readonly max_cost_per_prompt: number | null
+  readonly max_tokens_per_prompt: number | null
+}): Limits => ({ maxCost: given.max_cost_per_prompt, maxTokens: given.max_tokens_per_prompt })
+
 /** Sums of money that differ by less are equal. */
 const tolerance = 1e-9
 /** Characters of a tool result that make a token. */
@@ -69,8 +75,20 @@ export class Allowance {
     }
   }
 
-  private fits({ tokens, cost }: Spending): boolean {
-    const { maxCost, maxTokens } = this.limits
-    return (maxTokens === null || tokens <= maxTokens) && (maxCost === null || cost <= maxCost + tolerance)
+  private fits(spending: Spending): boolean {
+    return fits(this.limits, spending)
   }
+}
+
+const fits = ({ maxCost, maxTokens }: Limits, { tokens, cost }: Spending): boolean =>
+  (maxTokens === null || tokens <= maxTokens) && (maxCost === null || cost <= maxCost + tolerance)
+
+/** Whether so many questions of a tool fit after what was spent, each as large as what an answer of the session took so far. */
+export const affords = (
+  limits: Limits,
+  { usage, apiCalls }: { readonly usage: Pick<Usage, "total" | "cost_usd">; readonly apiCalls: number },
+  questions: number
+): boolean => {
+  const share = 1 + questions / Math.max(1, apiCalls)
+  return fits(limits, { tokens: usage.total * share, cost: usage.cost_usd * share })
 }

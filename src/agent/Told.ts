@@ -1,7 +1,8 @@
 /** What a session tells of its sandbox, its model calls and its tool calls as they end: a span of each, and an event of calls. */
-import { Clock, Effect, Exit } from "effect"
-import { type Event, Events } from "../events/Events.ts"
+import { type Effect, Exit } from "effect"
+import * as Events from "../events/Events.ts"
 import * as Span from "../events/Span.ts"
+import * as CallSpan from "../model/CallSpan.ts"
 import type { Answer, ModelError, ToolCall } from "../model/Model.ts"
 import type { SandboxError, SandboxService } from "../sandbox/Sandbox.ts"
 import type { Invoked } from "../tools/Invoke.ts"
@@ -14,47 +15,15 @@ interface Whose {
   readonly tools: ReadonlyArray<Tool>
 }
 
-/** `effect`, and `tell` with the milliseconds that it took, where anybody listens. */
-const timed = <A, E, R>(
-  effect: Effect.Effect<A, E, R>,
-  tell: (value: A, took: number) => Event
-): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Events, (events) =>
-    events.on
-      ? Effect.flatMap(Clock.currentTimeMillis, (before) =>
-          Effect.tap(effect, (value) =>
-            Effect.flatMap(Clock.currentTimeMillis, (now) => events.emit(tell(value, now - before)))
-          )
-        )
-      : effect
-  )
-
 /** A call of the model, the waits and tries inside it included; `turn` counts the session's answers from 0. */
 export const asking = <R>(
   { place, sample }: Whose,
   turn: number,
   call: Effect.Effect<Answer, ModelError, R>
 ): Effect.Effect<Answer, ModelError, R> =>
-  Span.within(
-    "model.complete",
-    {
-      kind: "client",
-      attributes: { "gen_ai.operation.name": "chat", "batch_runner.turn": turn },
-      ended: Exit.match({
-        onSuccess: ({ usage, finishReason, toolCalls }) => ({
-          "gen_ai.usage.input_tokens": usage.prompt,
-          "gen_ai.usage.output_tokens": usage.completion,
-          "gen_ai.response.finish_reasons": [finishReason],
-          "batch_runner.tool_calls": toolCalls.length,
-          "batch_runner.cost_usd": usage.cost_usd
-        }),
-        onFailure: Span.failure((error) => ({
-          "error.type": kindOf(error),
-          ...(error.status > 0 && { "http.response.status_code": error.status })
-        }))
-      })
-    },
-    timed(call, ({ finishReason, toolCalls, usage }, took) => ({
+  CallSpan.around(
+    { "batch_runner.turn": turn },
+    Events.timed(call, ({ finishReason, toolCalls, usage }, took) => ({
       event: "turn",
       prompt_index: place,
       sample,
@@ -84,7 +53,7 @@ export const calling = (
         onFailure: Span.failure((error) => ({ "error.type": kindOf(error) }))
       })
     },
-    timed(call, ({ ok }, took) => ({ event: "tool", prompt_index: place, sample, tool, ok, took }))
+    Events.timed(call, ({ ok }, took) => ({ event: "tool", prompt_index: place, sample, tool, ok, took }))
   )
 }
 

@@ -4,6 +4,7 @@ import { failureKinds } from "../agent/Ending.ts"
 import { isLoopback } from "../model/openai/Transport.ts"
 import * as RunConfig from "../RunConfig.ts"
 import * as Variables from "../tools/Variables.ts"
+import { moaModels, modelId, pricesOf } from "./ModelOptions.ts"
 import { UsageError } from "./UsageError.ts"
 import {
   amount,
@@ -81,32 +82,6 @@ const prefill = (typed: Typed): Read<RunConfig.Settings["prefill_messages"]> =>
     'a JSON array of {"role": "system" | "user" | "assistant", "content": "…"}'
   )
 
-const pricesShape =
-  'a JSON object such as {"model": {"prompt": 3, "completion": 15, "cached": 0.3}}, dollars per million tokens, "*" for every other model'
-
-const prices = (typed: Typed): Read<RunConfig.Settings["prices"]> =>
-  Either.flatMap(notEmpty(typed, "prices", "", `the path of ${pricesShape}`), () =>
-    jsonFile(
-      typed,
-      "prices",
-      Schema.Record({ key: Schema.String, value: RunConfig.Price }),
-      defaults.prices,
-      pricesShape,
-      "error"
-    )
-  )
-
-/** Prices that the run's model is not among are a mistake: its calls would count as nothing. */
-const pricesOf = (typed: Typed, model: string): Read<RunConfig.Settings["prices"]> =>
-  Either.filterOrLeft(
-    prices(typed),
-    (given) => Object.keys(given).length === 0 || model in given || "*" in given,
-    (given) =>
-      new UsageError({
-        detail: `--prices: ${text(typed, "prices")} has no price for ${model}, only for ${Object.keys(given).join(", ")}; name the model, or "*" for every other`
-      })
-  )
-
 const dollars = <F>(typed: Typed, name: string, fallback: F): Read<number | F> =>
   positive(typed, name, fallback, "dollars above 0, such as 5 or 0.25")
 
@@ -173,7 +148,10 @@ export const isScripted = (model: string): boolean => model === "scripted" || mo
 /** Checks everything that was typed. */
 export const parse = (typed: Typed, environment: Environment): Either.Either<Request, UsageError> =>
   Either.gen(function* () {
-    const model = yield* notEmpty(typed, "model", defaults.model, "a model id")
+    const model = yield* modelId(typed, "model")
+    const vision_model = yield* modelId(typed, "vision_model")
+    const moa_models = yield* moaModels(typed)
+    const moa_aggregator = yield* modelId(typed, "moa_aggregator")
     const config: RunConfig.Settings = {
       dataset_file: yield* required(typed, "dataset_file", "the path of a JSONL file"),
       batch_size: yield* Either.flatMap(
@@ -227,7 +205,7 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       max_total_tokens: yield* count(typed, "max_total_tokens", defaults.max_total_tokens),
       max_cost_per_prompt: yield* dollars(typed, "max_cost_per_prompt", defaults.max_cost_per_prompt),
       max_tokens_per_prompt: yield* count(typed, "max_tokens_per_prompt", defaults.max_tokens_per_prompt),
-      prices: yield* pricesOf(typed, model),
+      prices: yield* pricesOf(typed, [model, vision_model, ...moa_models, moa_aggregator]),
       prompt_cache: !on(typed, "no_prompt_cache"),
       cache: on(typed, "cache"),
       dry_run: on(typed, "dry_run"),
@@ -235,15 +213,13 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       allow_private_network: on(typed, "allow_private_network"),
       search_backend: yield* choice(typed, "search_backend", RunConfig.SearchBackend, defaults.search_backend),
       extract_backend: yield* choice(typed, "extract_backend", RunConfig.ExtractBackend, defaults.extract_backend),
-      vision_model: yield* notEmpty(typed, "vision_model", defaults.vision_model, "a model id"),
+      vision_model,
       image_model: yield* notEmpty(typed, "image_model", defaults.image_model, "a model id"),
       image_backend: yield* choice(typed, "image_backend", RunConfig.ImageBackend, defaults.image_backend),
       tts_model: yield* notEmpty(typed, "tts_model", defaults.tts_model, "a model id"),
       tts_voice: yield* notEmpty(typed, "tts_voice", defaults.tts_voice, "the name of a voice"),
-      moa_models: yield* Either.map(notEmpty(typed, "moa_models", "", "model ids, such as a,b"), () =>
-        list(typed, "moa_models")
-      ),
-      moa_aggregator: yield* notEmpty(typed, "moa_aggregator", defaults.moa_aggregator, "a model id"),
+      moa_models,
+      moa_aggregator,
       max_browsers: yield* count(typed, "max_browsers", defaults.max_browsers),
       mcp_config: yield* notEmpty(typed, "mcp_config", defaults.mcp_config, "the path of a JSON file")
     }

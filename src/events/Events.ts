@@ -1,5 +1,5 @@
 /** What happens in a run, told as it happens to whoever wants to know; nobody by default. */
-import { Context, Effect } from "effect"
+import { Clock, Context, Effect } from "effect"
 
 /** One happening. Names and figures only: nothing of what prompts, answers and tools say. Times are milliseconds. */
 export type Event =
@@ -11,6 +11,17 @@ export type Event =
       readonly turn: number
       readonly finish_reason: string
       readonly tool_calls: number
+      readonly prompt_tokens: number
+      readonly completion_tokens: number
+      readonly cost_usd: number
+      readonly took: number
+    })
+  /** A question that a tool asked a model; counted in no turn. */
+  | (Whose & {
+      readonly event: "aside"
+      readonly tool: string
+      /** Empty for the run's own. */
+      readonly model: string
       readonly prompt_tokens: number
       readonly completion_tokens: number
       readonly cost_usd: number
@@ -82,3 +93,18 @@ export const together = (listeners: ReadonlyArray<EventsService>): EventsService
 
 /** Tells the listener of this fiber. */
 export const emit = (event: Event): Effect.Effect<void> => Effect.flatMap(Events, (events) => events.emit(event))
+
+/** `effect`, and `tell` with the milliseconds that it took, where anybody listens. */
+export const timed = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  tell: (value: A, took: number) => Event
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Events, (events) =>
+    events.on
+      ? Effect.flatMap(Clock.currentTimeMillis, (before) =>
+          Effect.tap(effect, (value) =>
+            Effect.flatMap(Clock.currentTimeMillis, (now) => events.emit(tell(value, now - before)))
+          )
+        )
+      : effect
+  )

@@ -28,7 +28,7 @@ export const make = (meter: Meter): Figures => {
   const toolSeconds = duration("tool.call.duration")
 
   const count = (event: Event): void => {
-    if (event.event === "turn") {
+    if (event.event === "turn" || event.event === "aside") {
       tokens.add(event.prompt_tokens, { type: "prompt" })
       tokens.add(event.completion_tokens, { type: "completion" })
       cost.add(event.cost_usd)

@@ -1,7 +1,18 @@
 /** A model around a model that counts what calls spend, and makes none that could spend more than the run may. */
 import { Context, Deferred, Effect, Exit, FiberId, Layer } from "effect"
 import * as Events from "../events/Events.ts"
-import { type Answer, type Ask, addUsage, Model, ModelError, type ModelService, noUsage, type Usage } from "./Model.ts"
+import { type Kind, Kinds, sizeOf } from "./budget/Experience.ts"
+import {
+  type Answer,
+  type Aside,
+  type Ask,
+  addUsage,
+  Model,
+  ModelError,
+  type ModelService,
+  noUsage,
+  type Usage
+} from "./Model.ts"
 
 /** What a run may spend, all its sessions of work together; null for no limit. */
 export interface Limits {
@@ -13,13 +24,13 @@ export interface Limits {
   readonly priced: boolean
 }
 
-/** Tokens and money, and the answers that they were spent on. */
+/** Tokens and money, and the sessions' own answers that came for it. */
 export interface Spent {
   readonly usage: Usage
   readonly calls: number
 }
 
-/** What earlier sessions of work have spent: US dollars, tokens, and the answers that they were spent on. */
+/** What earlier sessions of work have spent: US dollars, tokens, and the sessions' own answers that came for it. */
 export interface Before {
   readonly cost: number
   readonly tokens: number
@@ -59,48 +70,11 @@ export const layer = (limits: Limits): Layer.Layer<Model | Budget, never, Model>
 /** Sums of many small amounts are not exact to the last bit. */
 const tolerance = 1e-9
 
-/** Characters of what is asked. */
-const sizeOf = ({ messages }: Ask): number =>
-  messages.reduce(
-    (sum, message) =>
-      sum +
-      (message.role === "answer"
-        ? message.answer.content.length +
-          message.answer.reasoning.length +
-          message.answer.toolCalls.reduce((length, call) => length + call.arguments.length, 0)
-        : message.content.length),
-    0
-  )
-
-/** What calls have spent so far of one thing, by how large they were. */
-class Experience {
-  private most = 0
-  private readonly smallest = { size: Number.POSITIVE_INFINITY, amount: 0 }
-  private readonly largest = { size: 0, amount: 0 }
-
-  /** A call may well spend so much. */
-  expect(amount: number): void {
-    this.most = Math.max(this.most, amount)
-  }
-
-  add(amount: number, size: number): void {
-    this.expect(amount)
-    if (size < this.smallest.size) Object.assign(this.smallest, { size, amount })
-    if (size > this.largest.size) Object.assign(this.largest, { size, amount })
-  }
-
-  /** What a call of this size could spend: the most so far, and more for one that is larger than all, where size tells. */
-  of(size: number): number {
-    const { smallest, largest } = this
-    const slope = largest.size > smallest.size ? (largest.amount - smallest.amount) / (largest.size - smallest.size) : 0
-    return this.most + Math.max(0, slope) * Math.max(0, size - largest.size)
-  }
-}
-
 /** Lets a part of an uninterruptible effect be interrupted all the same. */
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 interface Reserved {
+  readonly kind: Kind
   readonly size: number
   readonly cost: number
   readonly tokens: number
@@ -116,8 +90,7 @@ export const within = (
   let spent = noUsage
   let calls = 0
   let reached = ""
-  let known = false
-  const seen = { cost: new Experience(), tokens: new Experience() }
+  const kinds = new Kinds()
   const reserved = new Set<Reserved>()
   const waiting = new Set<Deferred.Deferred<void>>()
 
@@ -134,21 +107,25 @@ export const within = (
   }
 
   /** Room for one more call: at once, when others have settled, or never. */
-  const admit = (restore: Restore, size: number): Effect.Effect<Reserved, ModelError> =>
+  const admit = (restore: Restore, kind: Kind, size: number): Effect.Effect<Reserved, ModelError> =>
     Effect.suspend(() => {
       if (reached !== "") return stopped()
-      const call = { size, cost: seen.cost.of(size), tokens: seen.tokens.of(size) }
+      if (kind.closed !== "") return refused(kind.closed)
+      const call = { kind, size, ...kinds.estimate(kind, size) }
       let { cost, tokens } = call
+      let alike = 0
       for (const other of reserved) {
         cost += other.cost
         tokens += other.tokens
+        if (other.kind === kind) alike++
       }
-      // Before anything is known of what a call spends, one call finds out for all.
-      if ((known || reserved.size === 0) && passed(cost, tokens) === "") {
+      // Before anything is known of what a call spends, one call finds out for all; and for its kind later.
+      const alone = kinds.known ? alike === 0 : reserved.size === 0
+      if ((kind.known || alone) && passed(cost, tokens) === "") {
         reserved.add(call)
         return Effect.succeed(call)
       }
-      if (reserved.size > 0) return Effect.zipRight(turn(restore), admit(restore, size))
+      if (reserved.size > 0) return Effect.zipRight(turn(restore), admit(restore, kind, size))
       reached = passed(call.cost, call.tokens)
       return Effect.zipRight(Events.emit({ event: "budget_reached" }), Effect.zipRight(wake, stopped()))
     })
@@ -169,63 +146,75 @@ export const within = (
     return Effect.forEach(all, (each) => Deferred.succeed(each, undefined), { discard: true })
   })
 
-  const count = (size: number, usage: Usage) => {
-    spent = addUsage(spent, usage)
-    seen.cost.add(usage.cost_usd, size)
-    seen.tokens.add(usage.total, size)
+  /** Counts what a call came to; what it spent, where that is known. */
+  const count = ({ aside }: Ask, exit: Exit.Exit<Answer, ModelError>): Usage | undefined => {
+    if (Exit.isSuccess(exit) && aside === undefined) calls++
+    const usage = Exit.match(exit, {
+      onSuccess: (answer) => answer.usage,
+      onFailure: (cause) => (cause._tag === "Fail" ? cause.error.usage : undefined)
+    })
+    if (usage !== undefined) spent = addUsage(spent, usage)
+    return usage
   }
 
-  const settle = (call: Reserved, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
+  const settle = (ask: Ask, call: Reserved, exit: Exit.Exit<Answer, ModelError>): Effect.Effect<void> => {
     reserved.delete(call)
-    if (Exit.isSuccess(exit)) {
-      known = true
-      calls++
-      count(call.size, exit.value.usage)
-    } else if (exit.cause._tag === "Fail") count(call.size, exit.cause.error.usage)
+    call.kind.known ||= Exit.isSuccess(exit)
+    const usage = count(ask, exit)
+    if (usage !== undefined) call.kind.add(usage, call.size)
     return waiting.size === 0 ? Effect.void : wake
   }
 
   /** A limit in something that nothing tells cannot be kept. */
-  const checked = (answer: Answer): Effect.Effect<Answer, ModelError> => {
+  const checked = (ask: Ask, kind: Kind, answer: Answer): Effect.Effect<Answer, ModelError> => {
     const { usage } = answer
-    if (answer.priced === false && (limits.cost !== null || limits.priced)) {
-      const option = limits.cost === null ? "--max_cost_per_prompt" : "--max_cost"
-      return unknown(
-        usage,
-        `${option} cannot be kept: the endpoint does not say what a call costs; give --prices, or leave ${option} out`
-      )
+    const unpriced = answer.priced === false && (limits.cost !== null || limits.priced)
+    if (!unpriced && (limits.tokens === null || usage.total > 0)) return Effect.succeed(answer)
+    const option = !unpriced ? "--max_total_tokens" : limits.cost === null ? "--max_cost_per_prompt" : "--max_cost"
+    const untold = `the endpoint does not say what a call ${unpriced ? "costs" : "uses"}`
+    if (ask.aside !== undefined) {
+      const remedy = unpriced ? `; name ${ask.aside.model ?? "the model"} in --prices` : ""
+      return closing(kind, ask.aside, usage, `${option} does not allow it, as ${untold}${remedy}`)
     }
-    return limits.tokens !== null && usage.total === 0
-      ? unknown(usage, "--max_total_tokens cannot be kept: the endpoint does not say what a call uses; leave it out")
-      : Effect.succeed(answer)
+    const remedy = unpriced ? `give --prices, or leave ${option} out` : "leave it out"
+    const detail = `${option} cannot be kept: ${untold}; ${remedy}`
+    return Effect.fail(new ModelError({ reason: "CostUnknown", detail, usage }))
   }
-  const unknown = (usage: Usage, detail: string) =>
-    Effect.fail(new ModelError({ reason: "CostUnknown", detail, usage }))
 
-  /** One answer without a price among others that have one counts as the largest of them. */
-  const guessed = (answer: Answer, call: Reserved): Answer =>
-    answer.priced === false && call.cost > 0
-      ? { ...answer, priced: true, usage: { ...answer.usage, cost_usd: call.cost } }
-      : answer
+  /** What a tool asks need not stop the run: it is not asked any more. */
+  const closing = (kind: Kind, { tool, model = "the run's model" }: Aside, usage: Usage, why: string) => {
+    const first = kind.closed === ""
+    kind.closed = why
+    const told = `${tool} asks ${model} no more: ${why}. What it spent so far may be missing in the sums`
+    return Effect.zipRight(first ? Effect.logWarning(told) : Effect.void, refused(why, usage))
+  }
+  const refused = (detail: string, usage = noUsage) =>
+    Effect.fail(new ModelError({ reason: "BadRequest", detail, usage }))
+
+  /** One answer without a price among others of its kind that have one counts as the largest of them. */
+  const guessed = (answer: Answer, { kind, size }: Reserved): Answer => {
+    if (answer.priced !== false) return answer
+    const cost_usd = kind.cost.of(size)
+    return cost_usd > 0 ? { ...answer, priced: true, usage: { ...answer.usage, cost_usd } } : answer
+  }
 
   const limitedCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(admit(restore, sizeOf(ask)), (call) =>
+      Effect.flatMap(admit(restore, kinds.of(ask), sizeOf(ask)), (call) =>
         Effect.onExit(
-          restore(Effect.flatMap(inner.complete(ask), (answer) => checked(guessed(answer, call)))),
-          (exit) => settle(call, exit)
+          restore(Effect.flatMap(inner.complete(ask), (answer) => checked(ask, call.kind, guessed(answer, call)))),
+          (exit) => settle(ask, call, exit)
         )
       )
     )
-  const freeCall = (ask: Ask): Effect.Effect<Answer, ModelError> =>
-    Effect.onExit(Effect.flatMap(inner.complete(ask), checked), (exit) =>
-      Effect.sync(() => {
-        if (Exit.isSuccess(exit)) {
-          calls++
-          spent = addUsage(spent, exit.value.usage)
-        } else if (exit.cause._tag === "Fail") spent = addUsage(spent, exit.cause.error.usage)
-      })
+  const freeCall = (ask: Ask): Effect.Effect<Answer, ModelError> => {
+    const kind = kinds.of(ask)
+    if (kind.closed !== "") return refused(kind.closed)
+    return Effect.onExit(
+      Effect.flatMap(inner.complete(ask), (answer) => checked(ask, kind, answer)),
+      (exit) => Effect.sync(() => count(ask, exit))
     )
+  }
   return {
     model: { complete: limited ? limitedCall : freeCall },
     budget: {
@@ -233,9 +222,9 @@ export const within = (
         Effect.sync(() => {
           before = earlier
           if (earlier.calls === 0) return
-          // Of single calls nothing is known; their mean is better than nothing.
-          seen.cost.expect(earlier.cost / earlier.calls)
-          seen.tokens.expect(earlier.tokens / earlier.calls)
+          // Of single calls nothing is known; their mean is better than nothing, though what tools asked is in it too.
+          kinds.own.cost.expect(earlier.cost / earlier.calls)
+          kinds.own.tokens.expect(earlier.tokens / earlier.calls)
         }),
       spent: Effect.sync(() => ({ usage: spent, calls })),
       reached: Effect.sync(() => reached)

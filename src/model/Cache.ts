@@ -23,6 +23,7 @@ const Entry = Schema.parseJson(
       reasoning: Schema.String,
       toolCalls: Schema.Array(Schema.Struct({ id: Schema.String, name: Schema.String, arguments: Schema.String })),
       finishReason: Schema.Literal("stop", "tool_calls", "length", "content_filter"),
+      images: Schema.optional(Schema.Array(Schema.String)),
       echo: Schema.Record({ key: Schema.String, value: Schema.Unknown })
     })
   })
@@ -103,9 +104,15 @@ export const caching = (inner: ModelService, { folder, request }: Options): Mode
 const free = (exit: Exit.Exit<Answer, ModelError>): Effect.Effect<Answer, ModelError> =>
   Effect.mapBoth(exit, { onFailure: (error) => error.amended({ usage: noUsage }), onSuccess: paid })
 
+/** What of an answer is kept. */
+interface Kept extends Omit<Answer, "usage" | "images"> {
+  readonly images?: Answer["images"] | undefined
+}
+
 /** An answer that costs nothing any more; what was left of a limit was so when it came. */
-const paid = ({ content, reasoning, toolCalls, finishReason, echo }: Omit<Answer, "usage">): Answer => ({
+const paid = ({ content, reasoning, toolCalls, finishReason, images, echo }: Kept): Answer => ({
   ...{ content, reasoning, toolCalls, finishReason, echo },
+  ...(images === undefined ? {} : { images }),
   usage: noUsage,
   priced: true
 })
@@ -113,18 +120,23 @@ const paid = ({ content, reasoning, toolCalls, finishReason, echo }: Omit<Answer
 /** The digest of all that an answer depends on. Marks for prompt caching are no part of the request. */
 const keyer = (request: Request): ((ask: Ask) => string) => {
   const encode = RequestBody.textEncoder({ ...request, promptCache: false })
-  return (ask) =>
-    createHash("sha256")
-      .update(JSON.stringify(["1", request.baseUrl, ask.occurrence, ask.sample, ask.turn]))
+  return (ask) => {
+    const { occurrence, sample, turn, aside } = ask
+    // A tool's questions are counted apart from the session's turns.
+    const place = [occurrence, sample, turn, ...(aside === undefined ? [] : [aside.tool])]
+    return createHash("sha256")
+      .update(JSON.stringify(["1", request.baseUrl, ...place]))
       .update(encode(ask))
       .digest("hex")
+  }
 }
 
 const pathOf = (folder: string, key: string): string => join(folder, key.slice(0, 2), `${key.slice(2)}.json`)
 
 /** An empty answer is asked for again, and one that was cut may come whole another time. */
-const isWorthKeeping = ({ content, toolCalls, finishReason }: Omit<Answer, "usage">): boolean =>
-  (finishReason === "stop" || finishReason === "tool_calls") && (toolCalls.length > 0 || content.trim() !== "")
+const isWorthKeeping = ({ content, toolCalls, finishReason, images = [] }: Kept): boolean =>
+  (finishReason === "stop" || finishReason === "tool_calls") &&
+  (toolCalls.length > 0 || content.trim() !== "" || images.length > 0)
 
 /** The answer of an entry; whatever else lies in its place is no reason to fail, nor to wait: a pipe has no end. */
 const stored = (path: string, key: string): Effect.Effect<Option.Option<Answer>> =>

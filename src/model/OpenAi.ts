@@ -1,6 +1,7 @@
 /** The model behind an OpenAI-compatible chat-completions endpoint. */
 import { Clock, Duration, Effect, Either, Layer, Predicate, Redacted } from "effect"
 import type { OpenAI } from "openai"
+import * as Aside from "./Aside.ts"
 import { type Answer, type Ask, Model, type ModelError, type Request } from "./Model.ts"
 import * as EndpointErrors from "./openai/EndpointErrors.ts"
 import * as RateLimits from "./openai/RateLimits.ts"
@@ -20,7 +21,11 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
   const key = apiKey === undefined ? "" : Redacted.value(apiKey)
   const url = address(request.baseUrl)
   const { authorization, secrets } = credentials(Either.getOrUndefined(url), key)
-  const failures = EndpointErrors.make(request, Either.getOrUndefined(url), secrets)
+  const partsOf = (of: Request) => ({
+    failures: EndpointErrors.make(of, Either.getOrUndefined(url), secrets),
+    price: Prices.priceOf(of)
+  })
+  const own = partsOf(request)
   const transport = yield* Effect.either(
     Effect.flatMap(url, (to) =>
       Transport.make(to, {
@@ -32,19 +37,19 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
     )
   )
   if (Either.isLeft(transport)) {
-    return { complete: () => Effect.fail(failures.address) }
+    return { complete: () => Effect.fail(own.failures.address) }
   }
   // Loaded here, so that a run that never asks an endpoint does not pay for it.
   const openai = yield* Effect.promise(() => import("openai"))
   // The package reads one variable whatever it is told, OPENAI_CUSTOM_HEADERS, and throws when that is malformed.
   const post = yield* Effect.either(Effect.try(() => poster(openai, request, transport.right)))
   if (Either.isLeft(post)) {
-    return { complete: () => Effect.fail(failures.address) }
+    return { complete: () => Effect.fail(own.failures.address) }
   }
   const encode = RequestBody.textEncoder(request)
-  const price = Prices.priceOf(request)
-  const complete = (ask: Ask): Effect.Effect<Answer, ModelError> =>
-    Either.match(
+  const complete = (ask: Ask): Effect.Effect<Answer, ModelError> => {
+    const { failures, price } = Aside.isElsewhere(ask) ? partsOf(Aside.requestOf(request, ask)) : own
+    return Either.match(
       bounded(() => encode(ask)),
       {
         onLeft: () => Effect.fail(failures.tooDeep),
@@ -67,6 +72,7 @@ const make = Effect.fn("OpenAi.make")(function* (request: Request, apiKey: Redac
           )
       }
     )
+  }
   return { complete }
 })
 

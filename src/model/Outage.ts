@@ -1,6 +1,7 @@
 /** A model around a model that waits while the endpoint is down, all calls together, and goes on by itself when it is back. */
 import { Clock, Context, Deferred, Duration, Effect, Either, FiberId, Layer, LogLevel } from "effect"
 import * as Events from "../events/Events.ts"
+import { isElsewhere } from "./Aside.ts"
 import { Endpoint, type EndpointService, tell, timeOfDay } from "./Endpoint.ts"
 import { type Answer, type Ask, kindOf, Model, ModelError, type ModelService } from "./Model.ts"
 
@@ -59,7 +60,8 @@ const isAbsence = ({ reason, status }: ModelError): boolean =>
   reason === "Unreachable" || (reason === "Overloaded" && absent.includes(status))
 
 /** Whether the endpoint was not even asked. */
-const isOurs = ({ reason }: ModelError): boolean => reason === "BudgetReached"
+const isOurs = ({ reason, status }: ModelError): boolean =>
+  reason === "BudgetReached" || (reason === "BadRequest" && status === 0)
 
 /** `inner`, asked by a few calls at a time while nothing answers. */
 export const waiting = (
@@ -116,7 +118,8 @@ export const waiting = (
   const suspected = (ask: Ask, error: ModelError): Effect.Effect<void> => {
     if (error.reason === "NotConnected") return reached ? down(error) : Effect.void
     reached ||= error.reason !== "TimedOut"
-    if (!isAbsence(error)) return Effect.void
+    // Another model that a tool asks may be away by itself; the sessions' own calls find out.
+    if (!isAbsence(error) || isElsewhere(ask)) return Effect.void
     prompts.add(ask.place)
     inARow++
     return inARow >= failuresInARow && prompts.size >= somePrompts ? down(error) : Effect.void
@@ -178,7 +181,7 @@ export const waiting = (
       return yield* outcome
     }
     const error = outcome.left
-    if (isAbsence(error)) prompts.add(ask.place)
+    if (isAbsence(error) && !isElsewhere(ask)) prompts.add(ask.place)
     if (outage === current && (yield* Clock.currentTimeMillis) >= current.since + longest) {
       return yield* tooLong(error.message, current)
     }

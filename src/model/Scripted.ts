@@ -1,8 +1,9 @@
 /** An offline model: answers from a script keyed by prompt, for first steps, examples and tests. */
 import * as Fs from "node:fs/promises"
 import { Duration, Effect, Either, Layer, ParseResult, Predicate, Schema } from "effect"
-import { type Answer, type Ask, Model, ModelError } from "./Model.ts"
+import { type Answer, type Aside, type Ask, Model, ModelError } from "./Model.ts"
 import * as Wire from "./openai/Wire.ts"
+import * as ScriptedAside from "./scripted/Aside.ts"
 
 const Call = Schema.Struct({
   name: Schema.String,
@@ -17,6 +18,8 @@ const ScriptedAnswer = Schema.Struct({
   reasoning: Schema.optional(Schema.String),
   tool_calls: Schema.optional(Schema.Array(Call)),
   finish_reason: Schema.optional(Schema.Literal("stop", "tool_calls", "length", "content_filter")),
+  /** Pictures, as data URLs. */
+  images: Schema.optional(Schema.Array(Schema.String)),
   /** Milliseconds until the answer comes. */
   delay_ms: Schema.optional(Count),
   usage: Schema.optional(
@@ -31,12 +34,16 @@ const ScriptedAnswer = Schema.Struct({
 })
 type ScriptedAnswer = typeof ScriptedAnswer.Type
 
-/** What the offline model says: for each prompt, word for word, its answers in order; `default` for every other prompt. */
+/**
+ * What the offline model says: for each prompt, word for word, its answers in order; `default` for every other prompt; and in `asides`
+ * by the name of a tool, what the model says to the questions that it asks in a session, the last answer again and again.
+ */
 export const Script = Schema.Struct({
   prompts: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.Array(ScriptedAnswer) }), {
     default: () => ({})
   }),
-  default: Schema.optionalWith(Schema.Array(ScriptedAnswer), { default: () => [] })
+  default: Schema.optionalWith(Schema.Array(ScriptedAnswer), { default: () => [] }),
+  asides: Schema.optional(Schema.Record({ key: Schema.String, value: Schema.NonEmptyArray(ScriptedAnswer) }))
 })
 export type Script = typeof Script.Type
 
@@ -57,7 +64,13 @@ export const layer = (scriptFile: string | undefined): Layer.Layer<Model, Script
 /** Answers from a script that is at hand. */
 export const fromScript = (script: Script): Layer.Layer<Model> => {
   const prompts = new Map(Object.entries(script.prompts))
-  return Layer.succeed(Model, { complete: (ask) => answer(ask, prompts.get(ask.prompt) ?? script.default) })
+  const asides = new Map(Object.entries(script.asides ?? {}))
+  return Layer.succeed(Model, {
+    complete: (ask) =>
+      ask.aside === undefined
+        ? answer(ask, prompts.get(ask.prompt) ?? script.default)
+        : aside(ask, ask.aside, asides.get(ask.aside.tool))
+  })
 }
 
 const builtIn = Layer.sync(Model, () => ({ complete: (ask: Ask) => answer(ask, builtInAnswers(ask)) }))
@@ -103,6 +116,18 @@ const answer = (ask: Ask, answers: ReadonlyArray<ScriptedAnswer>): Effect.Effect
       })
     )
   }
+  return speak(ask, scripted)
+}
+
+/** What is said to the question of a tool. */
+const aside = (
+  ask: Ask,
+  asked: Aside,
+  answers: ReadonlyArray<ScriptedAnswer> = []
+): Effect.Effect<Answer, ModelError> =>
+  speak(ask, answers[Math.min(ask.turn, answers.length - 1)] ?? ScriptedAside.answer(ask.messages, asked))
+
+const speak = (ask: Ask, scripted: ScriptedAnswer): Effect.Effect<Answer, ModelError> => {
   const spoken = Effect.suspend(() =>
     Either.mapLeft(
       Wire.decode(ask, toBody(ask, scripted)),
@@ -124,7 +149,7 @@ const toBody = (ask: Ask, scripted: ScriptedAnswer): object => {
       arguments: Predicate.isString(call.arguments) ? call.arguments : JSON.stringify(call.arguments)
     }
   }))
-  const { content, reasoning, usage } = scripted
+  const { content, reasoning, images, usage } = scripted
   const made = {
     prompt: tokens(ask.messages.map((message) => (message.role === "answer" ? message.answer : message.content))),
     reasoning: tokens(reasoning ?? ""),
@@ -138,7 +163,8 @@ const toBody = (ask: Ask, scripted: ScriptedAnswer): object => {
           role: "assistant",
           content: content ?? null,
           ...(reasoning === undefined ? {} : { reasoning }),
-          ...(calls.length === 0 ? {} : { tool_calls: calls })
+          ...(calls.length === 0 ? {} : { tool_calls: calls }),
+          ...(images === undefined ? {} : { images: images.map((url) => ({ image_url: { url } })) })
         }
       }
     ],

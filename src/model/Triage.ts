@@ -2,6 +2,12 @@
 import { Deferred, Effect, Layer } from "effect"
 import { type Answer, type Ask, Model, type ModelError, type ModelService } from "./Model.ts"
 
+/**
+ * What an endpoint says to a question of a tool that would stop a run if it said it to a session: another model may be missing, be
+ * dearer than the credit or be closed to the key. Whether the run can go on, its own calls find out.
+ */
+const onlyOfItself: ReadonlySet<string> = new Set(["Unauthorized", "NoCredit", "ModelMissing"])
+
 /** Prompts that are forbidden, with none that ever was answered, before all are taken to be. */
 const enough = 3
 
@@ -57,9 +63,16 @@ export const judging = (inner: ModelService): ModelService => {
       }
     })
 
+  /** A question that a tool asks: it tells nothing of the sessions' own, nor they of it. */
+  const beside = (question: Ask): Effect.Effect<Answer, ModelError> =>
+    Effect.mapError(inner.complete(question), (error) =>
+      onlyOfItself.has(error.reason) ? error.amended({ reason: "BadRequest" }) : error
+    )
+
   return {
     complete: (question) =>
       Effect.suspend(() => {
+        if (question.aside !== undefined) return beside(question)
         if (answered) return ask(question)
         open++
         return Effect.ensuring(

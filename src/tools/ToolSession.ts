@@ -11,6 +11,8 @@ export interface ToolSessionService {
   readonly scope: Scope.Scope
   /** Counts what a tool spent as the session's own. */
   readonly spent: (usage: Usage) => void
+  /** Whether the budget of the prompt allows so many more questions to a model. */
+  readonly affords: (questions: number) => boolean
 }
 
 /** One prompt's session, as its tools see it. */
@@ -22,7 +24,8 @@ export const layer: Layer.Layer<ToolSession> = Layer.scoped(
   Effect.map(Effect.scope, (scope) => ({
     whose: { prompt: "", place: 0, sample: 0, occurrence: 0 },
     scope,
-    spent: () => {}
+    spent: () => {},
+    affords: () => true
   }))
 )
 

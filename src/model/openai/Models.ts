@@ -43,15 +43,17 @@ const similar = (ids: ReadonlySet<string>, model: string): ReadonlyArray<string>
   return name === "" ? [] : [...ids].filter((id) => id.toLowerCase().includes(name)).slice(0, 3)
 }
 
-/** The ids of a list of models, in whichever of the usual shapes; undefined for anything else. */
-const idsOf = (body: unknown): ReadonlySet<string> | undefined => {
+/** A list of models, in whichever of the usual shapes; undefined for anything else. */
+const entriesOf = (body: unknown): ReadonlyArray<unknown> | undefined => {
   const list = Predicate.isRecord(body) ? (body.data ?? body.models) : body
-  if (!Array.isArray(list)) return undefined
-  const ids = list.flatMap((one: unknown) => {
-    const id = Predicate.isRecord(one) ? (one.id ?? one.name) : one
-    return Predicate.isString(id) ? [id] : []
-  })
-  return new Set(ids)
+  return Array.isArray(list) ? list : undefined
+}
+
+const idOf = (one: unknown): unknown => (Predicate.isRecord(one) ? (one.id ?? one.name) : one)
+
+const idsOf = (body: unknown): ReadonlySet<string> | undefined => {
+  const entries = entriesOf(body)
+  return entries && new Set(entries.map(idOf).filter(Predicate.isString))
 }
 
 /** What is left of the key's own limit, as OpenRouter tells it. */
@@ -74,55 +76,58 @@ const meaning = (error: ModelError, key: boolean): Found => {
   return { _tag: "NotTold", why: "the endpoint has no list of models: key and model not checked" }
 }
 
+/** Asks the endpoint beside its calls, authorized as they are: gives the JSON at a path of its API, undefined for none. */
+const asker = (request: Request, apiKey: Redacted.Redacted | undefined, limit: Duration.Duration) => {
+  const key = apiKey === undefined ? "" : Redacted.value(apiKey)
+  const url = Either.getOrUndefined(Either.try(() => new URL(request.baseUrl)))
+  const { authorization, secrets } = credentials(url, key)
+  const failures = EndpointErrors.make({ ...request, callLimit: limit }, url, secrets)
+  const ask = (path: string) =>
+    Effect.gen(function* () {
+      if (url === undefined) return yield* failures.address
+      const to = new URL(url)
+      to.pathname = to.pathname.replace(/\/*$/, path)
+      const post = yield* Transport.make(
+        to,
+        {
+          accept: "application/json",
+          "user-agent": "batch-runner",
+          ...(authorization === undefined ? {} : { authorization })
+        },
+        { method: "GET", most }
+      ).pipe(Effect.mapError(() => failures.address))
+      const answer = yield* Effect.tryPromise({
+        try: (signal) =>
+          post("", signal, Duration.toMillis(limit)).then((response) =>
+            response.text().then((text) => ({ response, text }))
+          ),
+        catch: (error): EndpointErrors.Rejection => {
+          const cause = error instanceof Transport.Lost ? error.reason : error
+          return cause === Transport.tooLate ? { _tag: "TooLate" } : { _tag: "Broken", cause }
+        }
+      }).pipe(
+        Effect.catchIf(tooLong, () => Effect.succeed(undefined)),
+        Effect.catchAll((rejection) => Effect.flatMap(failures.rejected(rejection), Effect.fail))
+      )
+      if (answer === undefined) return undefined
+      const { response, text } = answer
+      const json = Either.try((): unknown => JSON.parse(text))
+      if (response.status >= 200 && response.status < 300) return Either.getOrUndefined(json)
+      const body = Either.getOrElse(json, (): unknown => text)
+      const header = (name: string) => response.headers.get(name)
+      return yield* Effect.flatMap(
+        failures.rejected({ _tag: "Status", status: response.status, body, header }),
+        Effect.fail
+      )
+    })
+  return { ask, url, keyed: authorization !== undefined }
+}
+
 /** Asks for the list of models as calls are authorized, and OpenRouter for the key besides: its list needs none. */
 export const check = (request: Request, apiKey: Redacted.Redacted | undefined): Effect.Effect<Checked> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const key = apiKey === undefined ? "" : Redacted.value(apiKey)
-      const url = Either.getOrUndefined(Either.try(() => new URL(request.baseUrl)))
-      const { authorization, secrets } = credentials(url, key)
-      const failures = EndpointErrors.make({ ...request, callLimit: limit }, url, secrets)
-
-      const ask = (path: string) =>
-        Effect.gen(function* () {
-          if (url === undefined) return yield* failures.address
-          const to = new URL(url)
-          to.pathname = to.pathname.replace(/\/*$/, path)
-          const post = yield* Transport.make(
-            to,
-            {
-              accept: "application/json",
-              "user-agent": "batch-runner",
-              ...(authorization === undefined ? {} : { authorization })
-            },
-            { method: "GET", most }
-          ).pipe(Effect.mapError(() => failures.address))
-          const answer = yield* Effect.tryPromise({
-            try: (signal) =>
-              post("", signal, Duration.toMillis(limit)).then((response) =>
-                response.text().then((text) => ({ response, text }))
-              ),
-            catch: (error): EndpointErrors.Rejection => {
-              const cause = error instanceof Transport.Lost ? error.reason : error
-              return cause === Transport.tooLate ? { _tag: "TooLate" } : { _tag: "Broken", cause }
-            }
-          }).pipe(
-            Effect.catchIf(tooLong, () => Effect.succeed(undefined)),
-            Effect.catchAll((rejection) => Effect.flatMap(failures.rejected(rejection), Effect.fail))
-          )
-          if (answer === undefined) return undefined
-          const { response, text } = answer
-          const json = Either.try((): unknown => JSON.parse(text))
-          if (response.status >= 200 && response.status < 300) return Either.getOrUndefined(json)
-          const body = Either.getOrElse(json, (): unknown => text)
-          const header = (name: string) => response.headers.get(name)
-          return yield* Effect.flatMap(
-            failures.rejected({ _tag: "Status", status: response.status, body, header }),
-            Effect.fail
-          )
-        })
-
-      const keyed = authorization !== undefined
+      const { ask, url, keyed } = asker(request, apiKey, limit)
       const models = Effect.map(ask("/models"), (body): Found => {
         const ids = idsOf(body)
         if (ids === undefined || ids.size === 0) {
@@ -143,6 +148,37 @@ export const check = (request: Request, apiKey: Redacted.Redacted | undefined): 
       return checked
     })
   )
+
+/** Whether the endpoint lists the model as one that takes images; it has `limit` to say so, and false stands for all that is not told. */
+export const takesImages = (
+  request: Request,
+  apiKey: Redacted.Redacted | undefined,
+  limit: Duration.Duration
+): Effect.Effect<boolean> =>
+  Effect.scoped(asker(request, apiKey, limit).ask("/models")).pipe(
+    Effect.map((body) => seeing(body, request.model)),
+    Effect.orElseSucceed(() => false)
+  )
+
+const seeing = (body: unknown, model: string): boolean => {
+  const found = entriesOf(body)?.find((one) => idOf(one) === model)
+  if (found !== undefined) return isSeeing(found)
+  const base = model.replace(manner, "")
+  return base !== model && seeing(body, base)
+}
+
+/** As OpenRouter and those like it say it; llama.cpp and Ollama; Mistral; LM Studio. */
+const isSeeing = (entry: unknown): boolean => {
+  if (!Predicate.isRecord(entry)) return false
+  const { architecture, capabilities } = entry
+  const inputs = Predicate.isRecord(architecture) ? architecture.input_modalities : entry.input_modalities
+  return (
+    (Array.isArray(inputs) && inputs.includes("image")) ||
+    (Array.isArray(capabilities) && capabilities.some((one) => one === "vision" || one === "multimodal")) ||
+    (Predicate.isRecord(capabilities) && capabilities.vision === true) ||
+    entry.type === "vlm"
+  )
+}
 
 /** An answer beyond `most` is no list that we know of. */
 const tooLong = (rejection: EndpointErrors.Rejection): boolean =>

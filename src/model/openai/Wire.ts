@@ -95,6 +95,7 @@ const toAnswer = (ask: Ask, message: Json, finish: unknown, spent: Prices.Spent)
   const calls = toCalls(ask, callsGiven(message))
   const parts = contentParts(message.content)
   const finishReason = toFinishReason(finish, calls.length > 0)
+  const images = imagesOf(message)
   const refusal = Predicate.isString(message.refusal) ? message.refusal : ""
   const { content, reasoning } = Reasoning.part({
     text: parts.text === "" ? refusal : parts.text,
@@ -109,6 +110,7 @@ const toAnswer = (ask: Ask, message: Json, finish: unknown, spent: Prices.Spent)
     reasoning,
     toolCalls: calls.map((call) => call.call),
     finishReason,
+    ...(images.length > 0 ? { images } : {}),
     ...spent,
     echo: toEcho(
       message,
@@ -131,6 +133,22 @@ const contentParts = (content: unknown): { readonly text: string; readonly reaso
     reasoning: parts.map((part) => contentParts(field(part, "thinking")).text).filter((text) => text !== "")
   }
 }
+
+/** Pictures of an answer at most. */
+const imagesAtMost = 8
+
+/** Pictures, in the field that OpenRouter has for them or among the parts of the content. */
+const imagesOf = ({ images, content }: Json): ReadonlyArray<string> =>
+  [images, content]
+    .flatMap((given: unknown) => {
+      const parts: ReadonlyArray<unknown> = Array.isArray(given) ? given : []
+      return parts.flatMap((part) => {
+        const image = field(part, "image_url")
+        const url = Predicate.isString(image) ? image : string(field(image, "url"))
+        return /^(?:data:image\/|https?:\/\/)/i.test(url) ? [url] : []
+      })
+    })
+    .slice(0, imagesAtMost)
 
 /** The calls as they came; older servers send a single one, without an id, in a field of its own. */
 const callsGiven = (message: Json): ReadonlyArray<Json> => {
