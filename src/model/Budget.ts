@@ -33,13 +33,19 @@ export interface BudgetService {
   readonly spent: Effect.Effect<Spent>
   /** Why no call is made any more, in a sentence; empty while calls are made. */
   readonly reached: Effect.Effect<string>
+  /** Counts what was spent beside the model's own calls. */
+  readonly charge: (usage: Usage) => Effect.Effect<void>
+  /** Why a call beside them that could spend so much is not to be made, in a sentence; empty when it may. */
+  readonly refuses: (expected: Pick<Usage, "cost_usd" | "total">) => Effect.Effect<string>
 }
 
 /** Nothing is counted. */
 export const none: BudgetService = {
   begin: () => Effect.void,
   spent: Effect.succeed({ usage: noUsage, calls: 0 }),
-  reached: Effect.succeed("")
+  reached: Effect.succeed(""),
+  charge: () => Effect.void,
+  refuses: () => Effect.succeed("")
 }
 
 /** The budget of a run. */
@@ -133,18 +139,22 @@ export const within = (
       : ""
   }
 
+  /** The same, with what is held back for the calls under way. */
+  const passedWith = (cost: number, tokens: number): string => {
+    const held = [...reserved]
+    return passed(
+      held.reduce((sum, other) => sum + other.cost, cost),
+      held.reduce((sum, other) => sum + other.tokens, tokens)
+    )
+  }
+
   /** Room for one more call: at once, when others have settled, or never. */
   const admit = (restore: Restore, size: number): Effect.Effect<Reserved, ModelError> =>
     Effect.suspend(() => {
       if (reached !== "") return stopped()
       const call = { size, cost: seen.cost.of(size), tokens: seen.tokens.of(size) }
-      let { cost, tokens } = call
-      for (const other of reserved) {
-        cost += other.cost
-        tokens += other.tokens
-      }
       // Before anything is known of what a call spends, one call finds out for all.
-      if ((known || reserved.size === 0) && passed(cost, tokens) === "") {
+      if ((known || reserved.size === 0) && passedWith(call.cost, call.tokens) === "") {
         reserved.add(call)
         return Effect.succeed(call)
       }
@@ -238,7 +248,12 @@ export const within = (
           seen.tokens.expect(earlier.tokens / earlier.calls)
         }),
       spent: Effect.sync(() => ({ usage: spent, calls })),
-      reached: Effect.sync(() => reached)
+      reached: Effect.sync(() => reached),
+      charge: (usage) =>
+        Effect.sync(() => {
+          spent = addUsage(spent, usage)
+        }),
+      refuses: ({ cost_usd, total }) => Effect.sync(() => reached || passedWith(cost_usd, total))
     }
   }
 }
