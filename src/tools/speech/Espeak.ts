@@ -39,8 +39,10 @@ export const make = (path: string, voice: string): Speaker => {
       const { bytes, exitCode, errors } = yield* places.withPermits(1)(run(path, argv, words.text))
       if (bytes.length >= maxBytes) return yield* failed("the speech has more than 30 MB; give a shorter text")
       if (exitCode !== 0 || Sound.detect(bytes) !== "wav") {
+        // Some names that are no voices make it crash.
+        const unknown = chosen !== "" && (exitCode >= 128 || /voice does not exist|phoneme table/i.test(errors))
         return yield* failed(
-          /voice does not exist/i.test(errors)
+          unknown
             ? `voice: espeak-ng has no voice ${JSON.stringify(chosen)}; leave it out, or give a language such as en-us, de or fr`
             : `espeak-ng failed with exit code ${exitCode}: ${errors.replaceAll(/\s+/g, " ").trim().slice(0, 300)}`
         )
