@@ -16,6 +16,7 @@ export const setting = ({ config, apiKey, variables }: Request): Setting.Setting
     commandTimeout: config.command_timeout,
     timeout: config.timeout,
     variables,
+    prices: config.prices,
     endpoint: { baseUrl: config.base_url, apiKey, model: config.model, offline: isScripted(config.model) },
     allowPrivateNetwork: config.allow_private_network,
     searchBackend: config.search_backend,

@@ -44,13 +44,19 @@ export interface BudgetService {
   readonly spent: Effect.Effect<Spent>
   /** Why no call is made any more, in a sentence; empty while calls are made. */
   readonly reached: Effect.Effect<string>
+  /** Counts what was spent beside the model's own calls. */
+  readonly charge: (usage: Usage) => Effect.Effect<void>
+  /** Why a call beside them that could spend so much is not to be made, in a sentence; empty when it may. */
+  readonly refuses: (expected: Pick<Usage, "cost_usd" | "total">) => Effect.Effect<string>
 }
 
 /** Nothing is counted. */
 export const none: BudgetService = {
   begin: () => Effect.void,
   spent: Effect.succeed({ usage: noUsage, calls: 0 }),
-  reached: Effect.succeed("")
+  reached: Effect.succeed(""),
+  charge: () => Effect.void,
+  refuses: () => Effect.succeed("")
 }
 
 /** The budget of a run. */
@@ -106,22 +112,24 @@ export const within = (
       : ""
   }
 
+  /** The same, with what is held back for the calls under way. */
+  const passedWith = (cost: number, tokens: number): string => {
+    const held = [...reserved]
+    return passed(
+      held.reduce((sum, other) => sum + other.cost, cost),
+      held.reduce((sum, other) => sum + other.tokens, tokens)
+    )
+  }
+
   /** Room for one more call: at once, when others have settled, or never. */
   const admit = (restore: Restore, kind: Kind, size: number): Effect.Effect<Reserved, ModelError> =>
     Effect.suspend(() => {
       if (reached !== "") return stopped()
       if (kind.closed !== "") return refused(kind.closed)
       const call = { kind, size, ...kinds.estimate(kind, size) }
-      let { cost, tokens } = call
-      let alike = 0
-      for (const other of reserved) {
-        cost += other.cost
-        tokens += other.tokens
-        if (other.kind === kind) alike++
-      }
       // Before anything is known of what a call spends, one call finds out for all; and for its kind later.
-      const alone = kinds.known ? alike === 0 : reserved.size === 0
-      if ((kind.known || alone) && passed(cost, tokens) === "") {
+      const alone = kinds.known ? ![...reserved].some((other) => other.kind === kind) : reserved.size === 0
+      if ((kind.known || alone) && passedWith(call.cost, call.tokens) === "") {
         reserved.add(call)
         return Effect.succeed(call)
       }
@@ -227,7 +235,12 @@ export const within = (
           kinds.own.tokens.expect(earlier.tokens / earlier.calls)
         }),
       spent: Effect.sync(() => ({ usage: spent, calls })),
-      reached: Effect.sync(() => reached)
+      reached: Effect.sync(() => reached),
+      charge: (usage) =>
+        Effect.sync(() => {
+          spent = addUsage(spent, usage)
+        }),
+      refuses: ({ cost_usd, total }) => Effect.sync(() => reached || passedWith(cost_usd, total))
     }
   }
 }

@@ -1,5 +1,6 @@
 /** What a run tells its toolsets when they are made: limits, choices, keys and where files go. */
 import type { Redacted } from "effect"
+import type { Price } from "../model/Model.ts"
 import { none, type Variables } from "./Variables.ts"
 
 /** The endpoint of the run, which some tools use beside the model. */
@@ -18,6 +19,8 @@ export interface Setting {
   /** Seconds that a prompt may take at most. */
   readonly timeout: number
   readonly variables: Variables
+  /** What calls cost where the endpoint does not say, by model id. */
+  readonly prices: Readonly<Record<string, Price>>
   /** Null when there is none: what needs it lacks it. */
   readonly endpoint: EndpointSetting | null
   /** Whether tools that fetch addresses reach private, loopback and link-local ones. */
@@ -52,6 +55,7 @@ export const make = (said: Partial<Setting> = {}): Setting => ({
   commandTimeout: 180,
   timeout: 3600,
   variables: none,
+  prices: {},
   endpoint: null,
   allowPrivateNetwork: false,
   searchBackend: null,

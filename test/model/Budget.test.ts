@@ -1,5 +1,5 @@
 /** A run's budget is kept to whatever the interleaving, and what calls spend is counted however they end. */
-import { Deferred, Effect, Either, Fiber, FastCheck as fc } from "effect"
+import { Deferred, Effect, Either, Fiber, FiberId, FastCheck as fc } from "effect"
 import { describe, expect, it } from "vitest"
 import type * as Events from "../../src/events/Events.ts"
 import * as Budget from "../../src/model/Budget.ts"
@@ -102,6 +102,40 @@ describe("A budget in money", () => {
     const all = Effect.forEach(["xx", "xx", "x", ""], call)
     expect(await Effect.runPromise(heard(events)(all))).toEqual(["answered", ...Array(3).fill("BudgetReached")])
     expect(events).toEqual([{ event: "budget_reached" }])
+  })
+})
+
+describe("What tools spend beside the model", () => {
+  it("counts to the budget, for their own calls and for the model's.", async () => {
+    const { call, calls, budget, asked } = over({ cost: 1 }, [costing(0.1)])
+    const refused = (cost_usd: number) => Effect.runSync(budget.refuses({ cost_usd, total: 0 }))
+    await Effect.runPromise(call())
+    Effect.runSync(budget.charge(usage(7, 0.6)))
+    expect(Effect.runSync(budget.spent)).toMatchObject({ usage: { total: 17, cost_usd: 0.7 }, calls: 1 })
+    expect(refused(0.3)).toBe("")
+    expect(refused(0.31)).toBe(
+      "the budget is reached: $0.7000 spent, and the next call could pass --max_cost=1; raise it to go on"
+    )
+    expect(Effect.runSync(budget.reached)).toBe("")
+    expect(await Effect.runPromise(calls(4))).toEqual([...Array(3).fill("answered"), "BudgetReached"])
+    expect([asked(), refused(0)]).toEqual([4, Effect.runSync(budget.reached)])
+  })
+  it("leaves room for what the model's calls under way may spend.", async () => {
+    const gate = Deferred.unsafeMake<Answer>(FiberId.none)
+    let asked = 0
+    const complete = () => (asked++ === 0 ? Effect.succeed(costing(0.4)) : Deferred.await(gate))
+    const { model, budget } = Budget.within({ complete }, limits({ cost: 1 }))
+    const refused = budget.refuses({ cost_usd: 0.3, total: 0 })
+    const program = Effect.gen(function* () {
+      yield* model.complete(ask({}))
+      const fiber = yield* Effect.fork(model.complete(ask({})))
+      yield* turns(50)
+      const during = yield* refused
+      yield* Deferred.succeed(gate, costing(0.1))
+      yield* Fiber.join(fiber)
+      return [during, yield* refused]
+    })
+    expect(await Effect.runPromise(program)).toEqual([expect.stringContaining("--max_cost=1"), ""])
   })
 })
 

@@ -1,0 +1,83 @@
+/** Which way pictures are made here: the endpoint's images API, a chat model of it, or FAL. */
+import { Effect, Redacted, type Scope } from "effect"
+import * as Prices from "../../model/Prices.ts"
+import * as Access from "../net/Access.ts"
+import * as Service from "../net/Service.ts"
+import * as ToolGateway from "../net/ToolGateway.ts"
+import * as Paid from "../Paid.ts"
+import type { EndpointSetting, Setting } from "../Setting.ts"
+import * as ChatImages from "./ChatImages.ts"
+import * as Fal from "./Fal.ts"
+import * as ImagesApi from "./ImagesApi.ts"
+import type { Painter } from "./Painter.ts"
+import * as Picture from "./Picture.ts"
+
+/** A painter, or what is lacking for one, as a clause. */
+export type Chosen = Painter | string
+
+/** Looks at keys and options only. */
+export const make = (setting: Setting): Effect.Effect<Chosen, never, Scope.Scope> => {
+  const { endpoint, imageBackend, imageModel, variables } = setting
+  const key = variables.secret("FAL_KEY")
+  const door = ToolGateway.doorOf(variables, "fal-queue")
+  const access =
+    key !== undefined
+      ? {
+          url: variables.plain("FAL_API_URL") ?? "https://queue.fal.run",
+          authorization: `Key ${Redacted.value(key)}`,
+          secret: Redacted.value(key)
+        }
+      : door !== undefined
+        ? { url: door.url, authorization: `Bearer ${door.token}`, secret: door.token }
+        : undefined
+  const namesFal = imageModel.includes("fal-ai/")
+  const isFal = imageBackend === "fal" || (imageBackend === null && (imageModel === "" || namesFal))
+  if (!isFal || (namesFal && access === undefined && imageBackend === null)) {
+    if (imageModel === "") return Effect.succeed("no --image_model")
+    if (endpoint === null) return Effect.succeed("no endpoint")
+    if (!URL.canParse(endpoint.baseUrl)) return Effect.succeed("no endpoint with a valid address")
+    return ofEndpoint(setting, endpoint)
+  }
+  if (access === undefined)
+    return Effect.succeed(imageBackend === "fal" ? "no FAL_KEY" : "no --image_model, and no FAL_KEY")
+  if (!URL.canParse(access.url))
+    return Effect.succeed("no valid address of FAL, as FAL_API_URL or FAL_QUEUE_GATEWAY_URL is none")
+  // What is named along with FAL itself can only be a model of FAL's.
+  const own = namesFal || (imageBackend === "fal" && /^[\w.-]+(\/[\w.-]+)+$/.test(imageModel))
+  const model = own ? imageModel : Fal.defaultModel
+  return Effect.gen(function* () {
+    const base = new URL(access.url)
+    const service = yield* Service.make({
+      base,
+      authorization: access.authorization,
+      secrets: [access.secret],
+      patience: setting.timeout
+    })
+    const read = yield* Picture.reader(setting.allowPrivateNetwork, base)
+    return Fal.make({ service, model, read, paid: Paid.make() })
+  })
+}
+
+/** OpenRouter has no images API; of other endpoints the first picture tells. */
+const ofEndpoint = (setting: Setting, endpoint: EndpointSetting): Effect.Effect<Painter, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { imageModel: model } = setting
+    const { base, authorization, secrets } = Access.of(endpoint)
+    const service = yield* Service.make({ base, authorization, secrets, patience: setting.timeout })
+    const read = yield* Picture.reader(setting.allowPrivateNetwork, base)
+    const chat = ChatImages.make(model, read)
+    const price = Prices.priceOf({ model, prices: setting.prices })
+    const images = ImagesApi.make({ service, model, price, read, paid: Paid.make() })
+    let byChat = !endpoint.offline && /(^|\.)openrouter\.ai$/i.test(base.hostname)
+    const painter: Painter = {
+      draw: (wish) =>
+        byChat
+          ? chat.draw(wish)
+          : Effect.catchTag(images(wish), "NoSuchApi", ({ detail }) => {
+              if (endpoint.offline) return service.failure(detail)
+              byChat = true
+              return chat.draw(wish)
+            })
+    }
+    return painter
+  })
