@@ -235,7 +235,7 @@ describe("A server in a prompt's session", () => {
         const tools = yield* toolsOf(Mcp.inlined("hostile"))
         yield* Effect.gen(function* () {
           expect(yield* Mcp.use(tools, "mcp_s_child")).toMatchObject({ ok: true })
-          expect(running("987654")).toHaveLength(1)
+          expect(running("987654").length).toBeGreaterThan(0)
         }).pipe(Effect.provide(Mcp.session(namespace)))
         expect(running("987654")).toEqual([])
       })
@@ -270,9 +270,9 @@ describe("A hostile server", () => {
     Effect.gen(function* () {
       const tools = yield* toolsOf(Mcp.inlined("hostile"))
       const before = process.memoryUsage().rss
-      expect((yield* Mcp.use(tools, "mcp_s_flood")).error).toContain("is gone: it sent more than 64000000 bytes")
+      expect((yield* Mcp.use(tools, "mcp_s_flood")).error).toContain("is gone: it sent more than 500000 lines")
       expect((yield* Mcp.use(tools, "mcp_s_unending")).error).toContain("it sent a message of more than 16000000 bytes")
-      expect((yield* Mcp.use(tools, "mcp_s_pings")).error).toContain("it sent more than 50000 messages")
+      expect((yield* Mcp.use(tools, "mcp_s_pings")).error).toContain("it sent more than 10000 messages")
       expect(process.memoryUsage().rss - before).toBeLessThan(400_000_000)
       expect(yield* Mcp.use(tools, "mcp_s_noise")).toMatchObject({ ok: true, result: "after the noise" })
     }).pipe(Effect.provide(Mcp.session()))

@@ -1,8 +1,8 @@
 /** What a server prints, taken apart into messages and the rest, within a fixed memory and a fixed amount for each call. */
 import { ownByte } from "./Script.ts"
 
-/** Bytes of one message, and bytes and messages between two requests of ours, at most. */
-export const limits = { message: 16_000_000, bytes: 64_000_000, messages: 50_000 }
+/** Bytes of one message, and bytes, lines and messages between two requests of ours, at most. */
+export const limits = { message: 16_000_000, bytes: 64_000_000, lines: 500_000, messages: 10_000 }
 
 export interface Heard {
   /** A line that may be a message. */
@@ -22,6 +22,7 @@ export const intake = (heard: Heard) => {
   let pending: Array<Uint8Array> = []
   let pendingBytes = 0
   let bytes = 0
+  let lines = 0
   let messages = 0
   let closed = false
   let last: Array<Uint8Array> = []
@@ -34,6 +35,7 @@ export const intake = (heard: Heard) => {
     heard.flood(why)
   }
   const line = (data: Uint8Array) => {
+    if (++lines > limits.lines) return flood(`it sent more than ${limits.lines} lines`)
     if (data[0] === ownByte) {
       over = true
       heard.own(Buffer.from(data.subarray(1, 100)).toString("utf8").trim())
@@ -66,6 +68,7 @@ export const intake = (heard: Heard) => {
     /** A request of ours begins: it may print as much again. */
     refill: () => {
       bytes = pendingBytes
+      lines = 0
       messages = 0
     },
     /** Of the last lines that were no messages, the one that tells most. */
