@@ -113,12 +113,17 @@ const caller = (
         return `the MCP server ${server.name} is gone: ${error.message}; the next call starts it anew, without what it remembered`
     }
   }
+  const come = Effect.catchTag(
+    session.get,
+    "LinkError",
+    ({ message }) => new Tool.ToolFailure({ error: `the MCP server ${server.name} does not come up: ${message}` })
+  )
   return (tool: string) =>
     Effect.fn("Mcp.call")(
       function* (args: object) {
-        const before = yield* session.get
+        const before = yield* come
         if (before.over()) yield* session.drop
-        const link = before.over() ? yield* session.get : before
+        const link = before.over() ? yield* come : before
         const answer = yield* link
           .request("tools/call", { name: tool, arguments: args }, seconds)
           .pipe(Effect.tapError(() => (link.over() ? session.drop : Effect.void)))

@@ -43,8 +43,9 @@ const offline = { url: "http://127.0.0.1:9/v1" }
 
 /** Processes whose command line holds a word. */
 const processes = (word: string): number => {
-  const { stdout } = { stdout: execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }) }
-  return stdout.split("\n").filter((line) => line.includes(word) && !line.startsWith("ps ")).length
+  return execFileSync("ps", ["-eo", "args"], { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.includes(word) && !line.startsWith("ps ")).length
 }
 
 it("offers a server's tools to the sessions of a distribution that names it, and counts them in rows, statistics and card", async () => {
@@ -110,8 +111,9 @@ it("keeps one schema over sessions with other servers, and drops no row", async 
   expect(statistics).toMatchObject({ discarded_invalid_tools: 0 })
   expect(Object.keys(Object(statistics.tool_statistics))).toEqual(names)
   for (const name of names) expect(place.text("README.md")).toContain(`name: ${JSON.stringify(name)}`)
+  const first = names.slice(0, names.indexOf("mcp_mine_newer"))
   expect(place.json("run.json")).toMatchObject({
-    sessions: [{ tools: names.slice(0, 32) }, { tools: names.slice(0, 32) }, { tools: names }]
+    sessions: [{ tools: first }, { tools: first }, { tools: names }]
   })
 
   const python = process.env.DATASETS_PYTHON ?? ""
@@ -153,7 +155,7 @@ it("refuses a file that does not fit in one line, and tells what cannot work", a
   )
   config(place, { mine: server("plain", "w-a") })
   expectRefused(place, await place.run(offline, given), /there is no toolset "broken"; there are .*, mine\n/)
-  const broken = server("broken", "w-b", { env: { SERVER_TOKEN: "${MINE}" } })
+  const broken = server("broken", "w-b", { env: { SERVER_TOKEN: `$${"{MINE}"}` } })
   config(place, { mine: server("plain", "w-a"), broken })
   const environment = { MINE: "very-secret" }
   const strict = await place.run(offline, { ...given, strict_toolsets: true }, environment)

@@ -195,7 +195,9 @@ describe("A server in a prompt's session", () => {
         expect(value.map(({ result, error }) => result ?? error)).toEqual([
           expect.stringMatching(/^\/tmp\/batch-runner-.*\/work$/),
           "1",
-          expect.stringMatching(/^the MCP server inside is gone: it ended with exit code 1: Error: Cannot find module/),
+          expect.stringMatching(
+            /^the MCP server inside does not come up: it ended with exit code 1: Error: Cannot find module/
+          ),
           expect.stringMatching(/^\/tmp\/batch-runner-.*\/work$/)
         ])
         expect(lines.filter((line) => line.includes("MCP"))).toEqual([
@@ -432,6 +434,64 @@ describe("An HTTP session", () => {
         "DELETE session-1 key-of-mine"
       ])
     })
+  )
+})
+
+describe("An HTTP server", () => {
+  it.scopedLive("that forgets its sessions, answers without end or not at all fails the call, and is asked anew.", () =>
+    Effect.gen(function* () {
+      let manner = ""
+      let sessions = 0
+      const server = Http.createServer((request, response) => {
+        let body = ""
+        request.on("data", (data) => {
+          body += data
+        })
+        request.on("end", () => {
+          const message = body === "" ? {} : JSON.parse(body)
+          const json = (result: object) => {
+            response.writeHead(200, { "content-type": "application/json", "mcp-session-id": `s${sessions}` })
+            response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, result }))
+          }
+          if (message.method === "initialize") {
+            sessions++
+            const { protocolVersion } = message.params
+            return json({ protocolVersion, capabilities: {}, serverInfo: { name: "x", version: "1" } })
+          }
+          if (message.method === "tools/list") return json({ tools: [{ name: "t", inputSchema: { type: "object" } }] })
+          if (message.method !== "tools/call") return void response.writeHead(202).end()
+          if (manner === "forgets") return void response.writeHead(404).end("no such session")
+          if (manner === "endless") {
+            response.writeHead(200, { "content-type": "application/json" })
+            const more = () => {
+              while (response.write(" ".repeat(1_000_000)));
+            }
+            response.on("drain", more)
+            return more()
+          }
+          if (manner === "html") return void response.writeHead(200, { "content-type": "text/html" }).end("<p>hello")
+          if (manner === "moved") return void response.writeHead(307, { location: "http://127.0.0.2:9/" }).end()
+          if (manner !== "hangs") json({ content: [{ type: "text", text: `session ${sessions}` }] })
+        })
+      })
+      yield* Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve)))
+      yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+      const { port } = server.address() as AddressInfo
+      const tools = yield* toolsOf({ url: `http://127.0.0.1:${port}/mcp`, type: "http", timeout: 2 })
+      const call = (now: string) => {
+        manner = now
+        return Mcp.use(tools, "mcp_s_t")
+      }
+      expect((yield* call("")).result).toBe("session 2")
+      expect((yield* call("forgets")).error).toMatch(/^the MCP server s is gone: HTTP 404: .*no such session/)
+      expect((yield* call("")).result).toBe("session 3")
+      expect((yield* call("hangs")).error).toBe("the MCP server s gave no answer within 2 seconds")
+      expect((yield* call("")).result).toBe("session 3")
+      expect((yield* call("endless")).error).toMatch(/an answer of more than 64000000 bytes|no answer within 2 seconds/)
+      expect((yield* call("html")).error).toMatch(/text\/html/)
+      expect((yield* call("moved")).error).toMatch(/redirect/i)
+      expect((yield* call("")).ok).toBe(true)
+    }).pipe(Effect.provide(Mcp.session("plain")))
   )
 })
 

@@ -178,7 +178,9 @@ const secretsOf = (used: ReadonlySet<string>, named: Readonly<Record<string, str
   const values = Object.entries(named).flatMap(([key, value]) =>
     secretive.test(key) ? [value, value.replace(/^\S+\s+/, "")] : []
   )
-  return [...new Set([...used, ...values])].filter((text) => text.length >= 6).toSorted((a, b) => b.length - a.length)
+  // In a result that is JSON they stand as JSON spells them.
+  const all = [...used, ...values].flatMap((text) => [text, JSON.stringify(text).slice(1, -1)])
+  return [...new Set(all)].filter((text) => text.length >= 6).toSorted((a, b) => b.length - a.length)
 }
 
 /** A text without secrets. */

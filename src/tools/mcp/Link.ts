@@ -84,7 +84,7 @@ const greet = (
       Effect.ignore(
         Effect.tryPromise(async () => {
           await Promise.race([
-            lost ? undefined : end(),
+            lost ? undefined : end().catch(() => {}),
             new Promise((resolve) => setTimeout(resolve, endLimit).unref())
           ])
           await client.close()
