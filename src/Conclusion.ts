@@ -11,7 +11,6 @@ import * as Card from "./store/Card.ts"
 import * as Resume from "./store/Resume.ts"
 import * as Session from "./store/Session.ts"
 import { Store } from "./store/Store.ts"
-import { Toolbox } from "./tools/Toolbox.ts"
 import { timestamp } from "./trajectory/Trajectory.ts"
 import { version } from "./version.ts"
 
@@ -39,13 +38,13 @@ export const conclude = Effect.fnUntraced(function* ({ plan, tally, started, sto
   const store = yield* Store
   const dataset = yield* Dataset
   const config = yield* RunConfig
-  const { toolNames } = yield* Toolbox
+  const { toolNames } = store
   const { done, leftOut, idle } = plan
   const released = tally.released(yield* (yield* Budget).spent)
   const merged = yield* store.merge(done)
   const sums = Statistics.add(yield* store.sums, Statistics.ofSpent(released.usage, released.calls))
   const now = yield* Clock.currentTimeMillis
-  const session = Session.record(config, version, started, { now, released })
+  const session = Session.record(config, version, started, { now, released }, toolNames)
   const earlier = store.sessions.reduce((seconds, { duration_seconds }) => seconds + duration_seconds, 0)
   const durationSeconds = earlier + session.duration_seconds
   const { run_name, distribution, model, batch_size } = config

@@ -19,6 +19,7 @@ import { changes } from "./store/Recorded.ts"
 import * as Resume from "./store/Resume.ts"
 import * as Session from "./store/Session.ts"
 import { type Entry, Store, type StoreError } from "./store/Store.ts"
+import { Toolbox } from "./tools/Toolbox.ts"
 import { isDone } from "./trajectory/Outcome.ts"
 import { version } from "./version.ts"
 
@@ -41,14 +42,17 @@ export const run = Effect.fn("Pipeline.run")(function* (options: Options = {}) {
   const failed = Resume.failed(store.failures, dataset.index, done)
   const leftOut = failed.leftOut(config.retry_failed)
   const plan: Plan = { done, failed, leftOut, idle: [...leftOut.values()].reduce((sum, count) => sum + count, 0) }
-  yield* store.begin(Session.record(config, version, started, undefined))
+  yield* store.begin(Session.record(config, version, started, undefined, store.toolNames))
   const earlier = yield* store.sums
   // Sessions before the prices were given spent as much as those say.
   const cost = earlier.costUsd > 0 ? earlier.costUsd : Prices.costOf(earlier.tokens, Prices.priceOf(config))
   yield* budget.begin({ cost, tokens: earlier.tokens.total, calls: earlier.apiCalls })
   yield* announce(config, plan)
   const tally = new Tally(config.max_consecutive_failures)
+  const toolbox = yield* Toolbox
   const worked = work(plan, tally).pipe(
+    // Rows count the tools of earlier sessions too, so that all have one schema.
+    Effect.provideService(Toolbox, { ...toolbox, toolNames: store.toolNames }),
     Effect.zipRight(budget.reached),
     Effect.map((message): Halt => ({ kind: message === "" ? "" : kindOf("BudgetReached"), message })),
     // The model's error here is one that no prompt can get past.

@@ -81,7 +81,7 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "Attempt.ts": ["RunConfig.ts", "dataset", "events", "sampling", "sandbox", "tools", "agent", "model", "trajectory"],
   agent: ["model", "tools", "sandbox", "events"],
-  tools: ["sandbox", "events", "model"],
+  tools: ["sandbox", "events", "model", "version.ts"],
   model: ["events"],
   events: [],
   sandbox: [],

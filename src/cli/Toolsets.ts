@@ -5,6 +5,7 @@ import type { Settings } from "../RunConfig.ts"
 import type { Distribution } from "../sampling/Distribution.ts"
 import * as DistributionFile from "../sampling/DistributionFile.ts"
 import * as Catalogue from "../tools/Catalogue.ts"
+import * as ConfigFile from "../tools/mcp/ConfigFile.ts"
 import * as Setting from "../tools/Setting.ts"
 import type { Toolset } from "../tools/Toolset.ts"
 import { isScripted, type Request } from "./Parse.ts"
@@ -35,10 +36,24 @@ export const setting = ({ config, apiKey, variables }: Request): Setting.Setting
 
 /** The distribution that is asked for, and all toolsets, those that it names looked into. */
 export const resolve = Effect.fn("Toolsets.resolve")(function* (request: Request) {
-  const given = yield* DistributionFile.resolve(request.config.distribution, Catalogue.names)
+  const { distribution, mcp_config } = request.config
+  const servers = yield* ConfigFile.read(mcp_config, request.variables, Catalogue.names)
+  const given = yield* DistributionFile.resolve(distribution, [...Catalogue.names, ...servers.map(({ name }) => name)])
   const wanted = (toolset: string) => given.toolsets.some(([name, percent]) => name === toolset && percent > 0)
-  const toolsets = yield* Catalogue.catalogue({ ...setting(request), wanted })
-  return { given, toolsets }
+  const told = { ...setting(request), wanted }
+  const toolsets = yield* Catalogue.catalogue(told)
+  if (mcp_config === "") return { given, toolsets }
+  const names = servers.map(({ name }) => name)
+  if (!names.some(wanted)) {
+    yield* Effect.logWarning(
+      names.length === 0
+        ? `--mcp_config: ${mcp_config} has no servers`
+        : `--mcp_config: no session uses ${names.join(", ")}, as the distribution ${given.name} does not name them; give --distribution a file such as {"toolsets": {"terminal": 100, "${names[0]}": 100}}`
+    )
+  }
+  // No run without servers pays for what speaks with them.
+  const { toolsets: ofServers } = yield* Effect.promise(() => import("../tools/Mcp.ts"))
+  return { given, toolsets: [...toolsets, ...(yield* ofServers(servers, told))] }
 })
 
 /** What toolsets lack, those that lack the same together: `web, browser (no …)`. */

@@ -12,7 +12,7 @@ import * as Plain from "./local/Plain.ts"
 import * as System from "./local/System.ts"
 import * as Output from "./Output.ts"
 import * as Place from "./Place.ts"
-import { type Cleaned, SandboxError, Sandboxes, type SandboxService, type SandboxSpec } from "./Sandbox.ts"
+import { type Cleaned, SandboxError, Sandboxes, type SandboxSpec } from "./Sandbox.ts"
 import * as Session from "./Session.ts"
 import * as Startup from "./Startup.ts"
 import * as Survey from "./Survey.ts"
@@ -153,9 +153,9 @@ const noImage = (spec: SandboxSpec) =>
 export const clean: Effect.Effect<Cleaned> = Effect.suspend(() => Place.removeAbandoned(tmpdir()))
 
 /** A session that is put together with its first call: most of what a prompt without tool calls would pay for it. */
-const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.Scope> =>
+const lazily = (kind: Session.Kind): Effect.Effect<Session.Connecting, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    let made: Effect.Effect<SandboxService> | undefined
+    let made: Effect.Effect<Session.Connecting> | undefined
     const session = Effect.suspend(() => {
       if (made !== undefined) return made
       return Effect.flatMap(Effect.cached(Scope.extend(Session.make(kind), scope)), (once) => (made ??= once))
@@ -164,6 +164,7 @@ const lazily = (kind: Session.Kind): Effect.Effect<SandboxService, never, Scope.
       cwd: kind.cwd,
       exec: (command, options) => Effect.flatMap(session, (made) => made.exec(command, options)),
       start: (command, options) => Effect.flatMap(session, (made) => made.start(command, options)),
+      connect: (command, options) => Effect.flatMap(session, (made) => made.connect(command, options)),
       started: Effect.flatMap(session, (made) => made.started),
       read: (path, options) => Effect.flatMap(session, (made) => made.read(path, options)),
       write: (path, bytes) => Effect.flatMap(session, (made) => made.write(path, bytes)),
@@ -229,3 +230,16 @@ export const layer = (options: Options): Layer.Layer<Sandboxes, SandboxError> =>
       }
     })
   )
+
+/**
+ * Plain folders beside the sandboxes, for programs of the user's own: such a one reaches all that this user can, and ends with its
+ * scope. It is given a name for its folder, and a directory, empty for that folder.
+ */
+export const beside: Effect.Effect<
+  (name: string, cwd: string) => Effect.Effect<Session.Connecting, never, Scope.Scope>,
+  SandboxError,
+  Scope.Scope
+> = Effect.map(prepared({ network: true, hide: [], namespace: "plain" }, tmpdir()), ({ shared }) => {
+  let opened = 0
+  return (name, cwd) => Effect.suspend(() => lazily(inFolder(shared, `${name}-${opened++}`, cwd)))
+})

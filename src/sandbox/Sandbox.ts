@@ -91,6 +91,20 @@ export interface Background {
   readonly kill: Effect.Effect<void>
 }
 
+/** A program that is talked to while it runs. It ends with the scope of its connection at the latest, with all its children. */
+export interface Connection {
+  /** Bytes to its standard input; false when that is closed. */
+  readonly write: (data: Uint8Array) => Effect.Effect<boolean>
+  /** Waits for its end; gives its exit code, 128 + n after signal n. */
+  readonly ended: Effect.Effect<number>
+}
+
+export interface ConnectOptions {
+  readonly cwd?: string | undefined
+  /** Called with what it prints, on standard output and standard error alike, as that comes. */
+  readonly take: (data: Uint8Array) => void
+}
+
 export interface FileContent {
   /** The first `maxBytes` bytes of the file. */
   readonly bytes: Uint8Array
@@ -108,6 +122,11 @@ export interface SandboxService {
     command: string,
     options: { readonly cwd?: string | undefined }
   ) => Effect.Effect<Background, SandboxError | FileError>
+  /** Starts `command` and stays joined to it; it is not among those started. Absent where the backend gives no live pipe both ways. */
+  readonly connect?: (
+    command: string,
+    options: ConnectOptions
+  ) => Effect.Effect<Connection, SandboxError | FileError, Scope.Scope>
   /** Everything started so far, oldest first, ended ones included. */
   readonly started: Effect.Effect<ReadonlyArray<Background>>
   /** Reads a regular file; symlinks are followed inside the sandbox. */

@@ -57,6 +57,11 @@ export interface Kind {
   readonly remove: Effect.Effect<void>
 }
 
+/** The service of such a sandbox: all can be connected to. */
+export interface Connecting extends SandboxService {
+  readonly connect: NonNullable<SandboxService["connect"]>
+}
+
 /** Bytes of output kept when a call does not say. */
 const defaultKeep = 100_000
 
@@ -97,7 +102,7 @@ const groundOf = (kind: Kind): Effect.Effect<Effect.Effect<Ground, SandboxError>
   })
 
 /** Makes the service; when its scope closes, nothing that it started is left. */
-export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Scope> =>
+export const make = (kind: Kind): Effect.Effect<Connecting, never, Scope.Scope> =>
   Effect.gen(function* () {
     const ground = yield* groundOf(kind)
     const backgrounds: Array<Background> = []
@@ -158,8 +163,13 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
       return mark === "-" ? ({ _tag: "NoDirectory", cwd } as const) : ended
     })
 
-    const start: SandboxService["start"] = Effect.fn("Sandbox.start")(function* (command, options) {
-      const cwd = Shell.absolute(options.cwd ?? "", kind)
+    /** Begins a command that outlives its call, with its standard input open. */
+    const opened = Effect.fnUntraced(function* (
+      command: string,
+      given: string | undefined,
+      output: Output.Accumulator
+    ) {
+      const cwd = Shell.absolute(given ?? "", kind)
       const missing = new FileError({ path: cwd, reason: "NotFound", detail: `${cwd} is no directory` })
       if (cwd.includes("\0")) return yield* missing
       const unfit = Shell.unfit(command)
@@ -167,7 +177,7 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
       const launched = (again: boolean): Effect.Effect<Running, SandboxError> =>
         begin({
           argv: (fds) => Shell.command(kind.shell, command, { cwd, fds }),
-          output: Output.capped(defaultKeep),
+          output,
           stdin: "open"
         }).pipe(
           Effect.tap((running) => Proc.atMost(running.marked, markLimit)),
@@ -178,10 +188,15 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
             return Effect.zipRight(running.kill, again ? launched(false) : failed)
           })
         )
+      const running = yield* launched(true)
+      if (running.mark() === "-") return yield* missing
+      return running
+    })
+
+    const start: SandboxService["start"] = Effect.fn("Sandbox.start")(function* (command, { cwd }) {
       const startedAt = yield* Clock.currentTimeMillis
       // Between its start and its place on the list it must not be lost to an interruption.
-      const running = yield* Effect.uninterruptible(launched(true))
-      if (running.mark() === "-") return yield* missing
+      const running = yield* Effect.uninterruptible(opened(command, cwd, Output.capped(defaultKeep)))
       const state = Effect.sync(() => ({ exitCode: running.exitCode(), output: running.output() }))
       const background: Background = {
         id: `proc_${backgrounds.length + 1}`,
@@ -195,6 +210,14 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
       }
       backgrounds.push(background)
       return background
+    })
+
+    const connect: Connecting["connect"] = Effect.fn("Sandbox.connect")(function* (command, { cwd, take }) {
+      const running = yield* Effect.acquireRelease(
+        opened(command, cwd, { push: take, value: () => Output.empty }),
+        stop
+      )
+      return { write: running.write, ended: running.ended }
     })
 
     const files = Files.make({
@@ -215,5 +238,5 @@ export const make = (kind: Kind): Effect.Effect<SandboxService, never, Scope.Sco
         )
     })
 
-    return { cwd: kind.cwd, exec, start, started: Effect.sync(() => [...backgrounds]), ...files }
+    return { cwd: kind.cwd, exec, start, connect, started: Effect.sync(() => [...backgrounds]), ...files }
   })

@@ -18,7 +18,7 @@ export class Books {
   private readonly known: ReadonlySet<string>
 
   constructor(
-    /** Every tool that a toolset of the run has. */
+    /** Every tool that a toolset of any session of the run has. */
     readonly toolNames: ReadonlyArray<string>
   ) {
     this.known = new Set(toolNames)

@@ -11,6 +11,7 @@ import type { Done } from "./Resume.ts"
 import * as RowReader from "./RowReader.ts"
 import * as RunFolder from "./RunFolder.ts"
 import * as Scan from "./Scan.ts"
+import * as Session from "./Session.ts"
 import { type Closing, type Entry, type SessionRecord, Store, StoreError, type StoreService } from "./Store.ts"
 import * as Writer from "./Writer.ts"
 
@@ -20,7 +21,7 @@ export interface Options {
   readonly runName: string
   /** Whether a folder that holds results is gone on with. */
   readonly resume: boolean
-  /** Every tool that a toolset of the run has. */
+  /** Every tool that a toolset of this session has; those of earlier ones are read from their records. */
   readonly toolNames: ReadonlyArray<string>
 }
 
@@ -66,8 +67,8 @@ const pathOf = (folder: string, entry: Entry): string => {
   }
 }
 
-const writeMerged = ({ folder, toolNames }: Options, books: Books): Effect.Effect<Merge.Merged, StoreError> => {
-  const { ledger } = books
+const writeMerged = (folder: string, books: Books): Effect.Effect<Merge.Merged, StoreError> => {
+  const { ledger, toolNames } = books
   const order = Merge.order(ledger)
   let strays = 0
   return replaceWith(join(folder, RunFolder.trajectories), async (file) => {
@@ -94,7 +95,7 @@ const make = (options: Options) =>
     yield* Lock.hold(folder)
     yield* refuse(options)
     const sessions = yield* RunFolder.sessions(folder)
-    const books = new Books(options.toolNames)
+    const books = new Books(Session.toolNames(sessions, options.toolNames))
     const nextBatch = yield* Scan.run(folder, books)
     for (const session of sessions) books.enterReleased(session)
     const writer = yield* Writer.make
@@ -127,6 +128,7 @@ const make = (options: Options) =>
 
     const service: StoreService = {
       location: folder,
+      toolNames: books.toolNames,
       ledger: books.ledger,
       failures: books.failures,
       sums: Effect.sync(() => books.sums),
@@ -138,7 +140,7 @@ const make = (options: Options) =>
         writer.append(pathOf(folder, entry), lineOf(entry), ({ offset, length }) => books.enter(entry, offset, length)),
       closeBatch: (batch, done) =>
         Effect.zipRight(writer.close(join(folder, RunFolder.batchFile(batch))), Queue.offer(requests, done)),
-      merge: (done) => Effect.zipRight(checkpoint(done), writeMerged(options, books)),
+      merge: (done) => Effect.zipRight(checkpoint(done), writeMerged(folder, books)),
       finish: ({ statistics, card, session }: Closing) =>
         Effect.all(
           [

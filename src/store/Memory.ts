@@ -22,6 +22,7 @@ export const layer = (options: {
     const lines: Array<string> = []
     const service: StoreService = {
       location: "memory",
+      toolNames: books.toolNames,
       ledger: books.ledger,
       failures: books.failures,
       sums: Effect.sync(() => books.sums),

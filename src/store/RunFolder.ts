@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Clock, Effect, Option, Schema } from "effect"
 import { replace, storeError } from "./Disk.ts"
 import type { SessionRecord, StoreError } from "./Store.ts"
-import { Place, Usage } from "./StoredRow.ts"
+import { Place, ToolNames, Usage } from "./StoredRow.ts"
 
 export const trajectories = "trajectories.jsonl"
 export const discarded = "discarded.jsonl"
@@ -73,7 +73,8 @@ const Session = Schema.Struct({
   ended_at: Schema.String,
   duration_seconds: Schema.Number,
   released: Usage,
-  released_calls: Place
+  released_calls: Place,
+  tools: ToolNames
 })
 const decodeRun = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ sessions: Schema.Array(Session) })))
 

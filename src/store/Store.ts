@@ -56,6 +56,8 @@ export interface SessionRecord {
   /** What prompts had spent that were released in flight, and the answers that they had: it stands in no row and no failure. */
   readonly released: Usage
   readonly released_calls: number
+  /** Names of the tools that its rows count. */
+  readonly tools: ReadonlyArray<string>
 }
 
 /** What a run leaves beside its rows when a session ends. */
@@ -68,6 +70,8 @@ export interface Closing {
 export interface StoreService {
   /** For people: where the files are. */
   readonly location: string
+  /** Tools that rows count: those of all earlier sessions first, in their order, then this one's own. */
+  readonly toolNames: ReadonlyArray<string>
   /** Finished rows of all sessions. */
   readonly ledger: Ledger
   /** Failed attempts of all sessions. */

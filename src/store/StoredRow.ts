@@ -25,6 +25,8 @@ export const Usage = lenient(
 const Text = lenient(Schema.String, "")
 export const Place = lenient(Schema.NonNegativeInt, 0)
 const Flag = lenient(Schema.Boolean, false)
+/** Names of tools as a session's record tells them; the first versions told none. */
+export const ToolNames = lenient(Schema.Array(Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{1,64}$/))), [])
 const Sample = lenient(Schema.Int.pipe(Schema.between(0, samplesAtMost - 1)), 0)
 
 const Metadata = Schema.Struct({

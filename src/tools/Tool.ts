@@ -1,5 +1,5 @@
 /** One tool of an agent: a schema of its arguments in, one JSON text out. */
-import { Effect, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import type { Model, ModelError } from "../model/Model.ts"
 import type { Sandbox, SandboxError } from "../sandbox/Sandbox.ts"
 import * as Arguments from "./Arguments.ts"
@@ -47,7 +47,19 @@ export type Run = Effect.Effect<ToolResult, RunError, Needs>
 /** What is no result of a tool, but ends its session: a lost sandbox, and a model that this prompt or the run cannot get past. */
 export type RunError = SandboxError | ModelError
 
-/** Registers a tool: `run` gives the result's fields, or fails with a `ToolFailure` for the model. */
+/** The result of a tool's own effect, as a model reads it. */
+const told = (run: Effect.Effect<object, ToolFailure | RunError, Needs>): Run =>
+  run.pipe(
+    Effect.map((result) => ({ ok: true, text: render(result) })),
+    Effect.catchTag("ToolFailure", (failure) =>
+      Effect.succeed({ ok: false, text: render({ ...failure.result, error: failure.error }) })
+    )
+  )
+
+/**
+ * Registers a tool: `run` gives the result's fields, or fails with a `ToolFailure` for the model. The schema of the parameters
+ * is a struct of plain fields, each with a description: what does not fit it is answered before `run` begins.
+ */
 export const make = <A, I>(tool: {
   readonly name: string
   readonly description: string
@@ -61,17 +73,27 @@ export const make = <A, I>(tool: {
       type: "function",
       function: { name: tool.name, description: tool.description, parameters }
     },
-    decode: (args) =>
-      Effect.map(decode(args), (fit) =>
-        tool.run(fit).pipe(
-          Effect.map((result) => ({ ok: true, text: render(result) })),
-          Effect.catchTag("ToolFailure", (failure) =>
-            Effect.succeed({ ok: false, text: render({ ...failure.result, error: failure.error }) })
-          )
-        )
-      )
+    decode: (args) => Effect.map(decode(args), (fit) => told(tool.run(fit)))
   }
 }
+
+/** Registers a tool whose parameters are a JSON Schema that others wrote: `run` gets the object as the model wrote it, and judges it. */
+export const raw = (tool: {
+  readonly name: string
+  readonly description: string
+  readonly parameters: object
+  readonly run: (args: object) => Effect.Effect<object, ToolFailure | RunError, Needs>
+}): Tool => ({
+  name: tool.name,
+  definition: {
+    type: "function",
+    function: { name: tool.name, description: tool.description, parameters: tool.parameters }
+  },
+  decode: (args) =>
+    Predicate.isRecord(args)
+      ? Effect.succeed(told(tool.run(args)))
+      : new Arguments.BadArguments({ faults: ["the arguments must be one JSON object"] })
+})
 
 /** JSON of a result. Names and texts that come from a model may hold lone surrogates, which break readers of a row. */
 export const render = (result: object): string =>

@@ -30,7 +30,10 @@ export interface Toolset {
 
 const isLack = (one: Tool | Lack): one is Lack => "lacks" in one
 
-/** A toolset of these tools; a program's own, or one of the catalogue. */
+/**
+ * A toolset of these tools; a program's own, or one of the catalogue. Its name is what distributions and `toolsets_used` of rows
+ * say; its tools' names are unique among all of a run, for models and rows know tools by their names alone (see `Toolbox.layer`).
+ */
 export const make = (toolset: {
   readonly name: string
   readonly description: string

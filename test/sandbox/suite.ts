@@ -318,6 +318,46 @@ export const suite = (name: string, layer: Layer.Layer<Sandboxes, SandboxError>)
         })
       ))
 
+    it("stays joined to a program, which ends with its connection, with all it started", () =>
+      alone((box) =>
+        Effect.gen(function* () {
+          if (box.connect === undefined) return expect.unreachable("it gives no pipe")
+          const { connect } = box
+          let said = ""
+          const take = (data: Uint8Array) => {
+            said += decode(data)
+          }
+          const saying = (text: string) =>
+            Effect.gen(function* () {
+              for (let waits = 0; waits < 200 && !said.includes(text); waits++) yield* Effect.sleep(20)
+              expect(said).toContain(text)
+            })
+          const talk = Effect.gen(function* () {
+            const command = "sleep 7303 & setsid sleep 7303 & while read line; do echo got $line; echo err >&2; done"
+            const connection = yield* connect(command, { take })
+            expect(yield* connection.write(encode("one\ntwo\n"))).toBe(true)
+            yield* saying("got two\nerr\n")
+            // More than is kept of any output comes through.
+            expect(yield* connection.write(encode(`${"x".repeat(3000)}\n`.repeat(100)))).toBe(true)
+            expect(yield* connection.write(encode("three\n"))).toBe(true)
+            yield* saying("got three\n")
+            expect(said.length).toBeGreaterThan(300_000)
+            expect(yield* sleepers(box, "7303")).toBe("2")
+          })
+          yield* Effect.scoped(talk)
+          expect(yield* sleepers(box, "7303")).toBe("0")
+          const ended = yield* Effect.scoped(
+            Effect.flatMap(connect("echo bye; exit 5", { take, cwd: "/" }), ({ ended }) => ended)
+          )
+          expect(ended).toBe(5)
+          expect(said).toMatch(/bye\n$/)
+          expect(yield* Effect.flip(Effect.scoped(connect("true", { take, cwd: "nowhere" })))).toMatchObject({
+            reason: "NotFound"
+          })
+          expect(yield* box.started).toEqual([])
+        })
+      ))
+
     it("shows two sandboxes nothing of each other's work folder", () =>
       run(
         inside((one) =>

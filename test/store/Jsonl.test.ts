@@ -377,7 +377,8 @@ describe("run.json", () => {
     ended_at: ended,
     duration_seconds: ended === "" ? 0 : 5,
     released: noUsage,
-    released_calls: 0
+    released_calls: 0,
+    tools: []
   })
   const closing = (seed: number) => ({
     statistics: { seed },

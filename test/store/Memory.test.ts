@@ -13,7 +13,8 @@ const session = {
   ended_at: "2026-01-15T10:30:05",
   duration_seconds: 5,
   released: { ...Rows.usage, cost_usd: 0.125 },
-  released_calls: 2
+  released_calls: 2,
+  tools: []
 }
 
 it.effect(

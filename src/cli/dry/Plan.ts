@@ -14,6 +14,7 @@ import { changes } from "../../store/Recorded.ts"
 import * as Resume from "../../store/Resume.ts"
 import * as RunFolder from "../../store/RunFolder.ts"
 import * as Scan from "../../store/Scan.ts"
+import * as Session from "../../store/Session.ts"
 import type { Register } from "./Register.ts"
 
 export interface Plan {
@@ -72,9 +73,9 @@ export interface Parts {
 
 export const make = Effect.fn("Plan.make")(function* (parts: Parts) {
   const { config, folder, dataset } = parts
-  const books = new Books(parts.toolNames)
-  const nextBatch = yield* Scan.run(folder, books, { mend: false })
   const earlier = yield* RunFolder.sessions(folder, false)
+  const books = new Books(Session.toolNames(earlier, parts.toolNames))
+  const nextBatch = yield* Scan.run(folder, books, { mend: false })
   for (const session of earlier) books.enterReleased(session)
   const last = earlier.at(-1)
   const done = Resume.match(books.ledger, dataset.index, config.samples_per_prompt)
