@@ -7,7 +7,8 @@ import * as DistributionFile from "../sampling/DistributionFile.ts"
 import * as Catalogue from "../tools/Catalogue.ts"
 import * as Setting from "../tools/Setting.ts"
 import type { Toolset } from "../tools/Toolset.ts"
-import { isScripted, type Request } from "./Parse.ts"
+import { isScripted } from "./Key.ts"
+import type { Request } from "./Parse.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** What a request tells its toolsets. */
