@@ -117,18 +117,19 @@ export const apply = (file: ConfigFile.ConfigFile, change: Change): Read<ConfigF
         )
       }
     }
+    const whole = (name: string, value: string) =>
+      Redacted.make(Known.find(name)?.kind === "path" && value !== "" ? resolve(value) : value)
+    const all = {
+      options: new Map([...file.options, ...change.options]),
+      variables: new Map([
+        ...file.variables,
+        ...[...change.variables].map(([name, value]) => [name, whole(name, value)] as const)
+      ])
+    }
     const changed: ConfigFile.ConfigFile = {
       ...file,
-      options: new Map([...file.options, ...change.options].filter(([, value]) => String(value).trim() !== "")),
-      variables: new Map(
-        [
-          ...file.variables,
-          ...[...change.variables].map(([name, value]) => {
-            const whole = Known.find(name)?.kind === "path" && value !== "" ? resolve(value) : value
-            return [name, Redacted.make(whole)] as const
-          })
-        ].filter(([, value]) => Redacted.value(value) !== "")
-      )
+      options: new Map([...all.options].filter(([, value]) => String(value).trim() !== "")),
+      variables: new Map([...all.variables].filter(([, value]) => Redacted.value(value) !== ""))
     }
     // Told as what was typed, where it was.
     const typed = new Set(change.options.keys())

@@ -112,7 +112,11 @@ export const version = (path: string): Effect.Effect<Probed> =>
   bounded(
     Effect.async<Probed>((resume) => {
       const child = execFile(path, ["--version"], { timeout: limit * 1000, killSignal: "SIGKILL" }, (error, stdout) => {
-        const line = stdout.trim().split("\n")[0]?.slice(0, 120) ?? ""
+        const line =
+          stdout
+            .trim()
+            .split(/\n|\s{2,}/)[0]
+            ?.slice(0, 120) ?? ""
         resume(Effect.succeed(error === null ? Either.right(line) : Either.left(`it does not start: ${codeOf(error)}`)))
       })
       return Effect.sync(() => {
