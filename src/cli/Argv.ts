@@ -90,7 +90,7 @@ export const typed = (tokens: ReadonlyArray<string>, known: ReadonlyArray<Flag>)
   )
 
 /** Options whose values stand in no log; what stands for them no shell takes for a value. */
-const withheld = new Set(["api_key", "ephemeral_system_prompt"])
+const withheld = new Set(["api_key", "browser_cdp_url", "ephemeral_system_prompt"])
 
 /** An address with a password or a query, which may hold a key. */
 const secretive = /^https?:\/\/([^/?#]*@|[^?]*\?)/i

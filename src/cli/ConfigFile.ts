@@ -39,10 +39,16 @@ const excluded = new Set([
 /** Options that may have a default in the file. */
 export const settable: ReadonlyArray<Flag> = flags.filter(({ name }) => !excluded.has(name))
 
+/** A user without a home, as containers have them, is at the root; what is no full path must not lead into the working directory. */
+const home = (): string => {
+  const found = Either.getOrElse(Either.try(homedir), () => "")
+  return isAbsolute(found) ? found : "/"
+}
+
 /** `$XDG_CONFIG_HOME`, where it is a full path, else `~/.config`. */
 export const pathOf = (environment: Environment): string => {
   const base = environment.XDG_CONFIG_HOME ?? ""
-  return join(isAbsolute(base) ? base : join(homedir(), ".config"), "batch-runner", "config.json")
+  return join(isAbsolute(base) ? base : join(home(), ".config"), "batch-runner", "config.json")
 }
 
 /** Bytes at most: what is longer is another file. */

@@ -27,7 +27,7 @@ export const run = Effect.fn("Setup.run")(function* (argv: ReadonlyArray<string>
   const names = namesOf(tokens)
   const file = yield* ConfigFile.read(environment)
   const given = yield* Either.flatMap(told(typed, names, environment), (change) => Change.apply(file, change))
-  const answered = typed.non_interactive === true ? given : yield* asked(typed, given)
+  const answered = typed.non_interactive === true ? given : yield* asked(typed, given, environment)
   if (answered === undefined) return 130
   const settled = yield* keyed(typed, answered)
   const complete =
@@ -150,8 +150,14 @@ const portal = Effect.fn("Setup.portal")(function* (file: ConfigFile.ConfigFile,
   return yield* withModel(withToken, told)
 })
 
+/** The models of an endpoint, as far as it tells them. */
+const listed = (here: Here.Here): Effect.Effect<Models.Checked> => {
+  const { config, apiKey } = Here.request(here)
+  return Models.check(ModelStack.requestOf(config), apiKey)
+}
+
 /** What is answered on the terminal; undefined when the questions were broken off. */
-const asked = Effect.fn("Setup.asked")(function* (typed: Typed, file: ConfigFile.ConfigFile) {
+const asked = Effect.fn("Setup.asked")(function* (typed: Typed, file: ConfigFile.ConfigFile, environment: Environment) {
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
     return yield* new UsageError({
       detail:
@@ -160,7 +166,17 @@ const asked = Effect.fn("Setup.asked")(function* (typed: Typed, file: ConfigFile
   }
   yield* Console.log(`These answers are kept in ${file.path}; ${file.exists ? contents(file) : "there is none yet"}.`)
   const { ask } = yield* Effect.promise(() => import("./setup/Questions.ts"))
-  const answers = yield* Effect.option(ask(file, typed.portal === true))
+  const idsOf = (answered: Change.Change) =>
+    Effect.map(
+      Effect.option(
+        Effect.flatMap(
+          Either.flatMap(Change.apply(file, answered), (changed) => Here.make({}, new Set(), environment, changed)),
+          listed
+        )
+      ),
+      Option.match({ onNone: () => new Set<string>(), onSome: ({ ids }) => ids })
+    )
+  const answers = yield* Effect.option(ask(file, { isPortal: typed.portal === true, idsOf }))
   if (Option.isNone(answers)) return yield* Effect.as(Console.error("Nothing was written."), undefined)
   return yield* Change.apply(file, answers.value)
 })
@@ -174,8 +190,7 @@ const withModel = Effect.fn("Setup.withModel")(function* (
   const isNew = file.options.get("model") !== before.options.get("model")
   if (file.options.has("model") && (isNamed || stays || isNew)) return file
   const here = yield* Here.make({}, new Set(), environment, file)
-  const { config, apiKey } = Here.request(here)
-  const { ids, found } = yield* Models.check(ModelStack.requestOf(config), apiKey)
+  const { ids, found } = yield* listed(here)
   const model = ids.has(defaults.model) ? defaults.model : ([...ids].find((id) => /hermes/i.test(id)) ?? [...ids][0])
   if (model === undefined) {
     const why = "why" in found ? here.hush(found.why) : "it lists no model"

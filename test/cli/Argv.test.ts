@@ -126,6 +126,7 @@ describe("The command that goes on with a run", () => {
       stdout: ""
     })
     expect(command).toContain("--ephemeral_system_prompt=<as before>")
+    expect(resuming(tokens("--browser_cdp_url=wss://host/SECRET"))).toContain("--browser_cdp_url=<as before>")
     for (const address of ["https://me:SECRET@host/v1", "https://host/v1?key=SECRET"]) {
       expect(resuming(tokens(`--base_url=${address}`))).toContain("--base_url=<as before>")
     }

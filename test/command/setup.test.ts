@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import { expect, it, onTestFinished } from "vitest"
 import { type Environment, Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
@@ -288,6 +288,35 @@ it("leaves the old file, and nothing beside it, where the new one cannot be writ
   spawnSync("umount", ["-l", disk])
 })
 
+it("is never to be read by others, nor in part, whatever files are made for by default", async () => {
+  const place = new Workplace()
+  const folder = dirname(pathIn(place))
+  const seen = new Set<string>()
+  for (let round = 0; round < 4; round++) {
+    const running = place.shell(
+      `umask 0; $BATCH_RUNNER setup --non_interactive --offline --seed=${round} --ephemeral_system_prompt=${"x".repeat(100_000)}`
+    )
+    let going = true
+    const ended = running.ended.then((end) => {
+      going = false
+      return end
+    })
+    while (going) {
+      const names = existsSync(folder) ? readdirSync(folder) : []
+      for (const name of names) {
+        const found = statSync(join(folder, name), { throwIfNoEntry: false })
+        if (found !== undefined) seen.add(`${name.replace(/\d+/, "N")} ${(found.mode & 0o777).toString(8)}`)
+      }
+      if (names.includes("config.json")) expect(config(place).options.ephemeral_system_prompt).toHaveLength(100_000)
+      if (names.length > 0) seen.add(`folder ${(statSync(folder).mode & 0o777).toString(8)}`)
+      await new Promise((done) => setImmediate(done))
+    }
+    expect((await ended).code).toBe(0)
+  }
+  seen.delete(".config.json.N.new 600")
+  expect([...seen].toSorted()).toEqual(["config.json 600", "folder 700"])
+})
+
 it("writes where a link of the user's leads", async () => {
   const place = new Workplace()
   mkdirSync(dirname(pathIn(place)), { recursive: true })
@@ -308,7 +337,7 @@ it("asks on a terminal, shows no key that is typed, and keeps what is answered",
       ["Which endpoint", `${down}${down}${down}${enter}`],
       ["Its address", `${server.url}${enter}`],
       ["Key of A server", `${key}${enter}`],
-      ["Id of the model", `a/model${enter}`],
+      ["Which model", `${down}${enter}`],
       ["What searches", `${down}${down}${enter}`],
       ["Key of Brave", `bad key${enter}`],
       ["printable ASCII", `${"\u007f".repeat(7)}${token}${enter}`],
@@ -334,7 +363,7 @@ it("asks on a terminal, shows no key that is typed, and keeps what is answered",
     ["setup", "--offline"],
     [
       ["Which endpoint", enter],
-      ["Id of the model", enter],
+      ["Which model", enter],
       ["What searches", enter],
       ["What looks at images", enter],
       ["What makes images", enter],

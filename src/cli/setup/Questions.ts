@@ -104,6 +104,8 @@ const endpoint = Effect.fn("Questions.endpoint")(function* (present: Present) {
   })
   const way = endpoints[chosen]
   if (way === undefined) return Change.none
+  // A key for any endpoint would go before OpenAI's own.
+  const keptIn = way.title === "OpenAI" && present.isSet("BATCH_RUNNER_API_KEY") ? "BATCH_RUNNER_API_KEY" : way.variable
   const local = "http://127.0.0.1:8000/v1"
   const isLocal = way.title === "A server on this machine"
   const typed =
@@ -113,7 +115,7 @@ const endpoint = Effect.fn("Questions.endpoint")(function* (present: Present) {
   const url = way.url || typed || (isLocal ? local : "")
   const key = yield* variable(
     present,
-    way.variable,
+    keptIn,
     `Key of ${way.title === "Another address" ? "that endpoint" : way.title}`
   )
   return Change.and(url === "" ? Change.none : Change.options({ base_url: url }), key)
@@ -165,13 +167,46 @@ const tools = (present: Present): ReadonlyArray<ReturnType<typeof choice>> => {
   ]
 }
 
-/** Asks all of it; `isPortal` when the endpoint is chosen already. */
-export const ask = Effect.fn("Questions.ask")(function* (file: ConfigFile.ConfigFile, isPortal: boolean) {
+/** Models among which one is chosen at most; more are not gone through. */
+const chosenFrom = 40
+
+const another = Symbol("another")
+
+/** The model: one of a list that is short, else its id. */
+const model = Effect.fn("Questions.model")(function* (present: Present, ids: ReadonlySet<string>, otherwise: string) {
+  const now = present.option("model")
+  const byId = option(present, "model", `Id of the model${now === undefined ? `, unless it is ${otherwise}` : ""}`)
+  if (ids.size === 0 || ids.size > chosenFrom) return yield* byId
+  const chosen = yield* Prompt.select<string | symbol | undefined>({
+    message: "Which model, unless a run says otherwise?",
+    choices: [
+      { title: `As it is: ${now ?? otherwise}`, value: undefined },
+      ...[...ids].filter((id) => id !== now).map((id) => ({ title: shown(id), value: id })),
+      { title: "Another", value: another }
+    ],
+    maxPerPage: 12
+  })
+  if (chosen === another) return yield* byId
+  return typeof chosen === "string" ? Change.options({ model: chosen }) : Change.none
+})
+
+/** An endpoint's own words on one line of the screen. */
+const shown = (id: string): string => id.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").slice(0, 100)
+
+/** How the questions are asked. */
+interface Manner {
+  /** Whether the endpoint is chosen already. */
+  readonly isPortal: boolean
+  /** The models of the endpoint that was answered; none where it tells none. */
+  readonly idsOf: (answered: Change.Change) => Effect.Effect<ReadonlySet<string>>
+}
+
+/** Asks all of it. */
+export const ask = Effect.fn("Questions.ask")(function* (file: ConfigFile.ConfigFile, { isPortal, idsOf }: Manner) {
   const present = presentIn(file)
   const where = yield* isPortal ? portal(present) : endpoint(present)
-  const model = isPortal
-    ? yield* option(present, "model", "Id of the model, none for one of the portal's list")
-    : yield* option(present, "model", `Id of the model, unless it is ${defaults.model}`)
+  const ids = yield* idsOf(where)
+  const named = yield* model(present, ids, isPortal ? "one that the portal lists" : defaults.model)
   const rest = yield* several(tools(present))
-  return [where, model, rest].reduce(Change.and, Change.none)
+  return [where, named, rest].reduce(Change.and, Change.none)
 })
