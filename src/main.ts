@@ -13,10 +13,8 @@ const stop = Deferred.unsafeMake<void>(Effect.runSync(Effect.fiberId))
 let signalled: keyof typeof signals | undefined
 let releasedAt: number | undefined
 
-const clean = Effect.flatMap(
-  Effect.promise(() => import("./cli/Clean.ts")),
-  ({ run }) => run
-)
+/** Ends with the first signal: there is nothing to put in order. */
+const stoppable = Effect.raceFirst(Effect.flatMap(Deferred.await(stop), () => Effect.interrupt))
 
 const program = Command.run(
   process.argv.slice(2),
@@ -30,7 +28,23 @@ const program = Command.run(
           Effect.promise(() => import("./cli/Execute.ts")),
           ({ execute }) => execute(request, resume, stop)
         ),
-  clean
+  {
+    clean: (argv) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./cli/Clean.ts")),
+        ({ run }) => run(argv)
+      ),
+    setup: (argv) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./cli/Setup.ts")),
+        ({ run }) => stoppable(run(argv, process.env))
+      ),
+    doctor: (argv) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./cli/Doctor.ts")),
+        ({ run }) => stoppable(run(argv, process.env))
+      )
+  }
 ).pipe(
   Effect.catchAll((error) => Effect.as(Console.error(`batch-runner: ${error.message}`), 2)),
   Effect.catchAllDefect((defect) => Effect.as(Console.error(Cause.pretty(Cause.die(defect))), 1)),

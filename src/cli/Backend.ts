@@ -11,6 +11,7 @@ import { type ContainerOptions, type SandboxError, Sandboxes } from "../sandbox/
 import * as Singularity from "../sandbox/Singularity.ts"
 import * as Startup from "../sandbox/Startup.ts"
 import * as Trace from "../sandbox/Trace.ts"
+import * as ConfigFile from "./ConfigFile.ts"
 import { UsageError } from "./UsageError.ts"
 
 type Source = Layer.Layer<Sandboxes, SandboxError>
@@ -44,7 +45,8 @@ const persistent = (source: Source): Source =>
 /** What a local sandbox is told, and what every container. */
 export const localOptions = (config: Settings, folder: string): Local.Options => ({
   network: config.network,
-  hide: [folder, dirname(folder)]
+  // Kept from others' eyes by its mode too, where it lies in no home.
+  hide: [folder, dirname(folder), dirname(ConfigFile.pathOf(process.env))]
 })
 export const containerOptions = (config: Settings): ContainerOptions => ({
   run: config.run_name,

@@ -5,6 +5,8 @@ import * as Local from "../sandbox/Local.ts"
 import * as Modal from "../sandbox/Modal.ts"
 import type { Cleaned, SandboxError } from "../sandbox/Sandbox.ts"
 import * as Singularity from "../sandbox/Singularity.ts"
+import * as Help from "./Help.ts"
+import { UsageError } from "./UsageError.ts"
 
 const backends: ReadonlyArray<readonly [name: string, clean: Effect.Effect<Cleaned, SandboxError>]> = [
   ["local", Local.clean],
@@ -14,7 +16,11 @@ const backends: ReadonlyArray<readonly [name: string, clean: Effect.Effect<Clean
 ]
 
 /** Cleans up after dead runs on this machine; what belongs to live ones stays. Gives the exit code. */
-export const run = Effect.gen(function* () {
+export const run = Effect.fn("Clean.run")(function* (argv: ReadonlyArray<string>) {
+  if (argv.some((word) => word === "--help" || word === "-h")) return yield* Effect.as(Console.log(Help.clean), 0)
+  if (argv.length > 0) {
+    return yield* new UsageError({ detail: `clean: given ${JSON.stringify(argv[0])}, allowed: nothing, or --help` })
+  }
   const cleaned = yield* Effect.forEach(
     backends,
     ([name, clean]) => Effect.map(Effect.either(clean), (outcome) => ({ name, outcome })),

@@ -4,6 +4,8 @@
  *   batch-runner --dataset_file=<path> --batch_size=<n> --run_name=<name> [options]
  *   batch-runner … --resume
  *   batch-runner --list_distributions
+ *   batch-runner setup [options]
+ *   batch-runner doctor [options]
  *   batch-runner clean
  *   batch-runner --help | --version | --completions <shell>
  */
@@ -11,11 +13,11 @@ import { Command, Options, ValidationError } from "@effect/cli"
 import { Console, Effect, type Option } from "effect"
 import { builtIn, render } from "../sampling/Distribution.ts"
 import { version } from "../version.ts"
-import { normalize, resuming, valueMark } from "./Argv.ts"
+import { named, normalize, resuming, valueMark } from "./Argv.ts"
+import * as ConfigFile from "./ConfigFile.ts"
 import { flags } from "./Flags.ts"
 import * as Help from "./Help.ts"
-import * as Parse from "./Parse.ts"
-import { UsageError } from "./UsageError.ts"
+import type * as Parse from "./Parse.ts"
 
 /** A value without the mark that `normalize` set before it. */
 const unmarked = (value: string): string => (value.startsWith(valueMark) ? value.slice(valueMark.length) : value)
@@ -37,24 +39,27 @@ const options: Record<string, Options.Options<boolean | Option.Option<string>>> 
 /** What starts a run; `resume` is the command line that goes on with it. Gives the exit code. */
 export type Start<E, R> = (request: Parse.Request, resume: string) => Effect.Effect<number, E, R>
 
-const cleaned = <E, R>(rest: ReadonlyArray<string>, clean: Effect.Effect<number, E, R>) => {
-  if (rest.some((word) => word === "--help" || word === "-h")) return Effect.as(Console.log(Help.clean), 0)
-  return rest.length === 0
-    ? clean
-    : new UsageError({ detail: `clean: given ${JSON.stringify(rest[0])}, allowed: nothing, or --help` })
+/** A command of its own, on the words behind its name. Gives the exit code. */
+export type Other<E, R> = (argv: ReadonlyArray<string>) => Effect.Effect<number, E, R>
+
+/** The commands beside a run, by name. */
+export interface Others<E, R> {
+  readonly clean: Other<E, R>
+  readonly setup: Other<E, R>
+  readonly doctor: Other<E, R>
 }
 
+const otherOf = <E, R>(name: string | undefined, others: Others<E, R>): Other<E, R> | undefined =>
+  name === "clean" || name === "setup" || name === "doctor" ? others[name] : undefined
+
 /**
- * The command on these arguments: a run by `start`, or `clean`. Gives the exit code. A usage error is an error, shown by
- * the caller.
+ * The command on these arguments: a run by `start`, or another command. Gives the exit code. A usage error is an error,
+ * shown by the caller.
  */
-export const run = <E, R, E2, R2>(
-  argv: ReadonlyArray<string>,
-  start: Start<E, R>,
-  clean: Effect.Effect<number, E2, R2>
-) =>
+export const run = <E, R, E2, R2>(argv: ReadonlyArray<string>, start: Start<E, R>, others: Others<E2, R2>) =>
   Effect.gen(function* () {
-    if (argv[0] === "clean") return yield* cleaned(argv.slice(1), clean)
+    const other = otherOf(argv[0], others)
+    if (other !== undefined) return yield* other(argv.slice(1))
     const tokens = yield* normalize(argv)
     if (tokens[0] === "--help" || tokens[0] === "-h") return yield* Effect.as(Console.log(Help.text), 0)
     if (tokens[0] === "--version") return yield* Effect.as(Console.log(version), 0)
@@ -62,7 +67,9 @@ export const run = <E, R, E2, R2>(
     const command = Command.make("batch-runner", options, (typed) =>
       Effect.gen(function* () {
         if (typed.list_distributions === true) return yield* Console.log(render(builtIn))
-        const request = yield* Parse.parse(typed, process.env)
+        const file = yield* ConfigFile.read(process.env)
+        if (file.exposed) yield* Console.error(`batch-runner: warning: ${ConfigFile.exposure(file)}`)
+        const request = yield* ConfigFile.request(typed, named(tokens), process.env, file)
         code = yield* start(request, resuming(tokens))
       })
     ).pipe(

@@ -6,7 +6,8 @@ const required = new Set(["dataset_file", "batch_size", "run_name"])
 
 const spelled = ({ name, kind, takes }: Flag): string => `--${name}${kind === "switch" ? "" : `=<${takes}>`}`
 
-const line = (flag: Flag): string => {
+/** An option on a line of its own. */
+export const line = (flag: Flag): string => {
   const head = spelled(flag)
   return head.length > 30 ? `  ${head}\n${" ".repeat(34)}${flag.help}` : `  ${head.padEnd(32)}${flag.help}`
 }
@@ -23,6 +24,8 @@ export const text: string = [
   "  batch-runner --dataset_file=data/prompts.jsonl --batch_size=10 --run_name=my_first_run",
   "  batch-runner --dataset_file=data/prompts.jsonl --batch_size=10 --run_name=my_first_run --resume",
   "  batch-runner --list_distributions",
+  "  batch-runner setup              Ask for endpoint, keys and tools, and keep them (setup --help)",
+  "  batch-runner doctor             Show what works here and what is lacking (doctor --help)",
   "  batch-runner clean              Remove what killed runs left on this machine",
   "",
   "Required",

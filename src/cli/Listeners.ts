@@ -7,8 +7,8 @@ import { Events, type EventsService, together } from "../events/Events.ts"
 import type { Settings } from "../RunConfig.ts"
 import { makeFolder } from "../store/Disk.ts"
 import { version } from "../version.ts"
+import { isScripted } from "./Key.ts"
 import { refuseEvents } from "./OwnFile.ts"
-import { isScripted } from "./Parse.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** Opens the file before anything else is done, with the folders that it lacks. */

@@ -14,7 +14,8 @@ import * as Throttle from "../model/Throttle.ts"
 import * as Triage from "../model/Triage.ts"
 import { providerSent, reasoningSent, type Settings } from "../RunConfig.ts"
 import type * as Progress from "../report/Progress.ts"
-import { isScripted, type Request } from "./Parse.ts"
+import { isScripted } from "./Key.ts"
+import type { Request } from "./Parse.ts"
 
 /** The longest wait for one answer of the model. */
 const callLimit = Duration.minutes(30)

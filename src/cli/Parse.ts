@@ -1,9 +1,9 @@
 /** What was typed, as the configuration of a run: every value checked, the first wrong one named. */
-import { Either, Redacted, Schema } from "effect"
+import { Either, type Redacted, Schema } from "effect"
 import { failureKinds } from "../agent/Ending.ts"
-import { isLoopback } from "../model/openai/Transport.ts"
 import * as RunConfig from "../RunConfig.ts"
 import * as Variables from "../tools/Variables.ts"
+import * as Key from "./Key.ts"
 import { moaModels, modelId, pricesOf } from "./ModelOptions.ts"
 import { UsageError } from "./UsageError.ts"
 import {
@@ -101,9 +101,6 @@ const OnOff = Schema.Literal("on", "off", "true", "false")
 const network = (typed: Typed): Read<boolean> =>
   Either.map(choice(typed, "network", OnOff, "on"), (value) => value === "on" || value === "true")
 
-/** The address where a key of one's own is worth anything. */
-const isDefaultEndpoint = (url: string): boolean => new URL(url).host === new URL(defaults.base_url).host
-
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const cdpAddress = "the CDP address of a browser, such as ws://127.0.0.1:9222 or wss://…"
@@ -116,37 +113,24 @@ const secretOptions = (typed: Typed): Read<Environment> =>
       : Either.left(new UsageError({ detail: `--browser_cdp_url: what was given is none, allowed: ${cdpAddress}` }))
   )
 
-const apiKey = (
+/** What tools and the key are looked up in: options, environment, config file. */
+export const variablesOf = (
   typed: Typed,
-  config: RunConfig.Settings,
-  variables: Variables.Variables
-): Read<Redacted.Redacted | undefined> => {
-  if (isScripted(config.model)) return Either.right(undefined)
-  const names = isDefaultEndpoint(config.base_url)
-    ? ["OPENROUTER_API_KEY", "BATCH_RUNNER_API_KEY"]
-    : ["BATCH_RUNNER_API_KEY", "OPENAI_API_KEY"]
-  const key = filled(typed, "api_key") ?? variables.plain(...names)
-  if (key !== undefined && /[^\x21-\x7e]/.test(key.trim())) {
-    return Either.left(
-      new UsageError({
-        detail: "--api_key: the key holds characters that no key has; allowed: printable ASCII without blanks"
-      })
-    )
-  }
-  if (key !== undefined) return Either.right(Redacted.make(key.trim()))
-  if (isLoopback(new URL(config.base_url).hostname)) return Either.right(undefined)
-  return Either.left(
-    new UsageError({
-      detail: `no API key for ${new URL(config.base_url).host}: set ${names.join(" or ")}, or give --api_key; --model=scripted needs none`
-    })
-  )
-}
+  environment: Environment,
+  file: Environment = {}
+): Read<Variables.Variables> =>
+  Either.map(secretOptions(typed), (options) => Variables.from(options, environment, file))
 
-/** The offline model, with or without the path of its script. */
-export const isScripted = (model: string): boolean => model === "scripted" || model.startsWith("scripted:")
+/** Checks everything that was typed; `file` are the variables of the user's config file. */
+export const parse = (typed: Typed, environment: Environment, file: Environment = {}): Read<Request> =>
+  Either.gen(function* () {
+    const config = yield* settings(typed)
+    const variables = yield* variablesOf(typed, environment, file)
+    return { config, apiKey: yield* Key.find(typed, config, variables), variables }
+  })
 
-/** Checks everything that was typed. */
-export const parse = (typed: Typed, environment: Environment): Either.Either<Request, UsageError> =>
+/** The configuration that was typed, its key apart. */
+export const settings = (typed: Typed): Read<RunConfig.Settings> =>
   Either.gen(function* () {
     const model = yield* modelId(typed, "model")
     const vision_model = yield* modelId(typed, "vision_model")
@@ -223,6 +207,5 @@ export const parse = (typed: Typed, environment: Environment): Either.Either<Req
       max_browsers: yield* count(typed, "max_browsers", defaults.max_browsers),
       mcp_config: yield* notEmpty(typed, "mcp_config", defaults.mcp_config, "the path of a JSON file")
     }
-    const variables = Variables.from(yield* secretOptions(typed), environment)
-    return { config, apiKey: yield* apiKey(typed, config, variables), variables }
+    return config
   })

@@ -8,7 +8,8 @@ import * as Catalogue from "../tools/Catalogue.ts"
 import * as ConfigFile from "../tools/mcp/ConfigFile.ts"
 import * as Setting from "../tools/Setting.ts"
 import type { Toolset } from "../tools/Toolset.ts"
-import { isScripted, type Request } from "./Parse.ts"
+import { isScripted } from "./Key.ts"
+import type { Request } from "./Parse.ts"
 import { UsageError } from "./UsageError.ts"
 
 /** What a request tells its toolsets. */

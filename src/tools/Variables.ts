@@ -2,17 +2,17 @@
 import { Redacted } from "effect"
 
 export interface Variables {
-  /** The value of the first name that has one; a blank one counts as not set. */
+  /** The value of the first name that has one, in the first source that has any; a blank one counts as not set. */
   readonly secret: (...names: ReadonlyArray<string>) => Redacted.Redacted | undefined
   /** The same in plain text, for what is no secret: an address, a path. */
   readonly plain: (...names: ReadonlyArray<string>) => string | undefined
 }
 
-/** Values from several sources, the first that has one wins. */
+/** Values from several sources: the first source that has one of the names wins, and in it the first name. */
 export const from = (...sources: ReadonlyArray<Readonly<Record<string, string | undefined>>>): Variables => {
   const plain = (...names: ReadonlyArray<string>): string | undefined => {
-    for (const name of names) {
-      for (const source of sources) {
+    for (const source of sources) {
+      for (const name of names) {
         const value = source[name]?.trim() ?? ""
         if (value !== "") return value
       }

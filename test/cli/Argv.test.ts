@@ -56,13 +56,17 @@ describe("A switch", () => {
         expect(tokens(`--${name}`, yes)).toEqual([`--${name}`])
       }
       for (const no of ["false", "False", "0", "no", "off"]) {
-        expect(tokens(`--${name}=${no}`)).toEqual([])
-        expect(tokens(`--${name}`, no)).toEqual([])
+        // Said, and not left out: it may be on in the user's config file.
+        expect(tokens(`--${name}=${no}`)).toEqual([`--${name}=false`])
+        expect(tokens(`--${name}`, no)).toEqual([`--${name}=false`])
       }
     }
   })
   it("given twice counts as given last.", () => {
-    expect([tokens("--resume", "--resume=false"), tokens("--resume=False", "--resume")]).toEqual([[], ["--resume"]])
+    expect([tokens("--resume", "--resume=false"), tokens("--resume=False", "--resume")]).toEqual([
+      ["--resume=false"],
+      ["--resume"]
+    ])
   })
   it("is followed by the next option.", () => {
     expect(tokens("--resume", "--verbose", "--seed", "1")).toEqual(["--resume", "--verbose", "--seed", "=1"])
@@ -114,6 +118,7 @@ describe("The command that goes on with a run", () => {
     expect(command).toContain("my data/it'\\''s.jsonl")
     expect(command.match(/--resume/g)?.length).toBe(1)
     expect(resuming(tokens("--resume", "--seed=1")).match(/--resume/g)?.length).toBe(1)
+    expect(resuming(tokens("--resume=false", "--cache=no"))).toBe("batch-runner --cache=false --resume")
     expect(command).not.toContain("SECRET")
     // What is not shown must not be taken for what was given.
     expect(spawnSync("sh", ["-c", command], { cwd: tmpdir(), encoding: "utf8" })).toMatchObject({
@@ -121,6 +126,7 @@ describe("The command that goes on with a run", () => {
       stdout: ""
     })
     expect(command).toContain("--ephemeral_system_prompt=<as before>")
+    expect(resuming(tokens("--browser_cdp_url=wss://host/SECRET"))).toContain("--browser_cdp_url=<as before>")
     for (const address of ["https://me:SECRET@host/v1", "https://host/v1?key=SECRET"]) {
       expect(resuming(tokens(`--base_url=${address}`))).toContain("--base_url=<as before>")
     }

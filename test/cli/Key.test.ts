@@ -16,7 +16,7 @@ describe("The key", () => {
     expect(key({}, all)).toBe("router")
     expect(key({}, { ...all, OPENROUTER_API_KEY: "" })).toBe("ours")
     expect(key({}, { OPENAI_API_KEY: "openai" })).toBe(
-      "no API key for openrouter.ai: set OPENROUTER_API_KEY or BATCH_RUNNER_API_KEY, or give --api_key; --model=scripted needs none"
+      "no API key for openrouter.ai: set OPENROUTER_API_KEY or BATCH_RUNNER_API_KEY, or give --api_key; `batch-runner setup` keeps one, --model=scripted needs none"
     )
     expect(key({ base_url: "https://openrouter.ai/api/v1/" }, { OPENAI_API_KEY: "openai" })).toMatch(/^no API key/)
   })

@@ -18,6 +18,8 @@ export type Found =
 
 export interface Checked {
   readonly found: Found
+  /** All models that the endpoint lists; none where it tells none. */
+  readonly ids: ReadonlySet<string>
   /** US dollars that the key may still spend, where the endpoint tells. */
   readonly credit: number | undefined
 }
@@ -31,10 +33,21 @@ const most = 16 * 2 ** 20
 /** Ways to use a model of OpenRouter, which stand behind the id of the model itself. */
 const manner = /:(free|nitro|floor|online|extended|thinking|exacto|beta)$/
 
-const listed = (ids: ReadonlySet<string>, model: string): boolean => {
+/** Whether a list holds a model, also in one of those ways. */
+export const listed = (ids: ReadonlySet<string>, model: string): boolean => {
   if (ids.has(model)) return true
   const base = model.replace(manner, "")
   return base !== model && listed(ids, base)
+}
+
+/** What a list says of a model. */
+const foundIn = (ids: ReadonlySet<string>, model: string): Found => {
+  if (ids.size === 0) {
+    return { _tag: "NotTold", why: "the endpoint has no list of models: key and model not checked" }
+  }
+  return listed(ids, model)
+    ? { _tag: "Listed", models: ids.size }
+    : { _tag: "NotListed", models: ids.size, near: similar(ids, model) }
 }
 
 /** Ids that share their last part with the model's, or hold it. */
@@ -128,21 +141,17 @@ export const check = (request: Request, apiKey: Redacted.Redacted | undefined): 
   Effect.scoped(
     Effect.gen(function* () {
       const { ask, url, keyed } = asker(request, apiKey, limit)
-      const models = Effect.map(ask("/models"), (body): Found => {
-        const ids = idsOf(body)
-        if (ids === undefined || ids.size === 0) {
-          return { _tag: "NotTold", why: "the endpoint has no list of models: key and model not checked" }
-        }
-        return listed(ids, request.model)
-          ? { _tag: "Listed", models: ids.size }
-          : { _tag: "NotListed", models: ids.size, near: similar(ids, request.model) }
-      }).pipe(Effect.catchAll((error) => Effect.succeed(meaning(error, keyed))))
+      const models = Effect.map(ask("/models"), (body) => {
+        const ids = idsOf(body) ?? new Set<string>()
+        return { ids, found: foundIn(ids, request.model) }
+      }).pipe(Effect.catchAll((error) => Effect.succeed({ ids: new Set<string>(), found: meaning(error, keyed) })))
       const asksKey = keyed && url !== undefined && /(^|\.)openrouter\.ai$/.test(url.hostname)
       const purse = asksKey ? Effect.either(ask("/key")) : Effect.succeed(undefined)
-      const [found, told] = yield* Effect.all([models, purse], { concurrency: 2 })
+      const [{ found, ids }, told] = yield* Effect.all([models, purse], { concurrency: 2 })
       const refusal = told?._tag === "Left" ? meaning(told.left, keyed) : undefined
       const checked: Checked = {
         found: refusal?._tag === "Trouble" && found._tag !== "Trouble" ? refusal : found,
+        ids,
         credit: told?._tag === "Right" ? creditOf(told.right) : undefined
       }
       return checked

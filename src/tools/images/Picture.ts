@@ -76,6 +76,7 @@ export const guardOf = (allowPrivate: boolean, own: URL): Guard.Guard => {
           ? Either.left(new Guard.Refused({ detail: `${url.host} is another port of ${own.host}, and is not reached` }))
           : strict.url(given)
       }),
-    resolve: (hostname) => (hostname === own.hostname ? open : strict).resolve(hostname)
+    resolve: (hostname) => (hostname === own.hostname ? open : strict).resolve(hostname),
+    remote: strict.remote
   }
 }
