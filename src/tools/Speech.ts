@@ -47,13 +47,10 @@ const chosen = (setting: Setting): Effect.Effect<Speaker | undefined, never, Sco
   return Effect.succeed(path === undefined ? undefined : Espeak.make(path, ttsModel === "" ? ttsVoice : ""))
 }
 
-/** Who is asked for `--tts_model`: the run's endpoint where it can be, else the tool gateway. OpenRouter speaks nothing. */
+/** Who is asked for `--tts_model`: the run's endpoint where there is a key for it, else the tool gateway. */
 const accessOf = ({ endpoint, variables }: Setting): Access.Access | undefined => {
   const own = endpoint !== null && URL.canParse(endpoint.baseUrl) ? Access.of(endpoint) : undefined
-  const able =
-    own !== undefined &&
-    !/(^|\.)openrouter\.ai$/i.test(own.base.hostname) &&
-    (own.authorization !== undefined || isLoopback(own.base.hostname))
+  const able = own !== undefined && (own.authorization !== undefined || isLoopback(own.base.hostname))
   const door = ToolGateway.doorOf(variables, "openai-audio")
   if (able || door === undefined || !URL.canParse(door.url)) return able ? own : undefined
   return {

@@ -163,8 +163,18 @@ describe.skipIf(busybox === undefined && process.env.CI === undefined)("With bus
   test("a program runs as it does with others", () =>
     inBusybox(
       Effect.gen(function* () {
-        const used = yield* execute("print(1)")
-        expect(used.result.error).toContain("there is no Python in this sandbox")
+        const missing = yield* execute("print(1)")
+        expect(missing.result.error).toContain("there is no Python in this sandbox")
+        const inner = yield* Sandbox
+        const python = execFileSync("python3", ["-c", "import sys; print(sys.executable)"]).toString().trim()
+        yield* sh(`mkdir bin && ln -s ${python} bin/python3`)
+        const rich = Effect.provideService(Sandbox, withPath(`$PATH:${inner.cwd}/bin`)(inner))
+        expect((yield* rich(execute("import sys\nprint(6, sys.stdin.read())"))).result).toEqual({
+          ...{ status: "success", output: "6 \n", error: "" }
+        })
+        const failing = yield* rich(execute("1 / 0"))
+        expect(failing.result.error).toMatch(/^exit code 1\n[\s\S]*ZeroDivisionError: division by zero$/)
+        expect(yield* sh('ls -A "$TMPDIR"')).toBe("")
       })
     ))
 })

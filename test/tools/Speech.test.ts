@@ -96,6 +96,21 @@ describe("The endpoint's speech", () => {
     )
   })
 
+  test("that is refused in a format is asked for as MP3", async () => {
+    const { server, made } = await speaker(({ body }) =>
+      body.response_format === "mp3"
+        ? spoken("mp3")
+        : { status: 400, body: { error: { message: "response_format: expected mp3 or pcm", code: 400 } } }
+    )
+    await scoped(
+      Effect.gen(function* () {
+        const used = yield* call(yield* made, { text: "x", output_path: "talk.flac" })
+        expect(used.result.file_path).toBe("talk.mp3")
+      })
+    )
+    expect(server.requests.map(({ body }) => body.response_format)).toEqual(["flac", "mp3"])
+  })
+
   test("that cannot be had is a failure that says why", async () => {
     const answers: ReadonlyArray<Reaction> = [
       { status: 401, body: { error: { message: `bad key ${key}` } } },
@@ -127,13 +142,11 @@ describe("The endpoint's speech", () => {
     expect(server.requests).toHaveLength(4)
   })
 
-  test("comes from the tool gateway where the endpoint has none", async () => {
+  test("comes from the tool gateway where there is no key for the endpoint", async () => {
     const { server, made } = await speaker(() => spoken("mp3"))
-    const variables = {
-      TOOL_GATEWAY_USER_TOKEN: "token-0123456789",
-      OPENAI_AUDIO_GATEWAY_URL: new URL(server.url).origin
-    }
-    const endpoint = { baseUrl: "https://openrouter.ai/api/v1", apiKey: Redacted.make("k"), model: "m", offline: false }
+    const { origin } = new URL(server.url)
+    const variables = { TOOL_GATEWAY_USER_TOKEN: "token-0123456789", OPENAI_AUDIO_GATEWAY_URL: origin }
+    const endpoint = { baseUrl: "https://openrouter.ai/api/v1", apiKey: undefined, model: "scripted", offline: true }
     await scoped(
       Effect.gen(function* () {
         const gateway = yield* toolset(Speech.make, { ttsModel: "tts-1", endpoint, variables })

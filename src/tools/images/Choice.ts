@@ -58,7 +58,7 @@ export const make = (setting: Setting): Effect.Effect<Chosen, never, Scope.Scope
   })
 }
 
-/** OpenRouter has no images API; of other endpoints the first picture tells. */
+/** The first picture tells whether there is an images API; where there is none, the model is asked as one that chats. */
 const ofEndpoint = (setting: Setting, endpoint: EndpointSetting): Effect.Effect<Painter, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { imageModel: model } = setting
@@ -67,8 +67,8 @@ const ofEndpoint = (setting: Setting, endpoint: EndpointSetting): Effect.Effect<
     const read = yield* Picture.reader(setting.allowPrivateNetwork, base)
     const chat = ChatImages.make(model, read)
     const price = Prices.priceOf({ model, prices: setting.prices })
-    const images = ImagesApi.make({ service, model, price, read, paid: Paid.make() })
-    let byChat = !endpoint.offline && /(^|\.)openrouter\.ai$/i.test(base.hostname)
+    const images = ImagesApi.make({ api: ImagesApi.apiOf(base), service, model, price, read, paid: Paid.make() })
+    let byChat = false
     const painter: Painter = {
       draw: (wish) =>
         byChat

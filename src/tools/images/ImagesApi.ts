@@ -1,4 +1,4 @@
-/** Pictures of an endpoint's images API, as OpenAI documents it. */
+/** Pictures of an endpoint's images API, as OpenAI documents it, or as OpenRouter does. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { noUsage, type Price } from "../../model/Model.ts"
 import * as Prices from "../../model/Prices.ts"
@@ -22,6 +22,32 @@ const sizeOf = (model: string, ratio: Ratio): string => {
   return ratio === "landscape" ? long : ratio === "portrait" ? short : square
 }
 
+/** What tells one images API from another: where it is, and how a picture's shape is asked for. */
+export interface Api {
+  readonly path: string
+  readonly shape: (model: string, ratio: Ratio) => object
+  /** Further fields that it wants for a model. */
+  readonly fields: (model: string) => object
+}
+
+/** That of OpenAI and those who follow it. */
+export const openAi: Api = {
+  path: "/images/generations",
+  shape: (model, ratio) => ({ size: sizeOf(model, ratio) }),
+  // Only these give addresses unless they are told, and only these take the word.
+  fields: (model) => ({ n: 1, ...(/(^|\/)dall-e/i.test(model) ? { response_format: "b64_json" } : {}) })
+}
+
+/** That of OpenRouter: the same for models of every kind, and it tells what a picture costs. */
+export const openRouter: Api = {
+  path: "/images",
+  shape: (_, ratio) => ({ aspect_ratio: { landscape: "3:2", square: "1:1", portrait: "2:3" }[ratio] }),
+  fields: () => ({})
+}
+
+/** Which one an endpoint has. */
+export const apiOf = ({ hostname }: URL): Api => (/(^|\.)openrouter\.ai$/i.test(hostname) ? openRouter : openAi)
+
 const Field = Schema.optional(Schema.NullOr(Schema.String))
 const Body = Schema.parseJson(
   Schema.Struct({
@@ -32,6 +58,7 @@ const Body = Schema.parseJson(
 const decode = Schema.decodeUnknownOption(Body)
 
 export interface Options {
+  readonly api: Api
   readonly service: Service.Service
   readonly model: string
   readonly price: Price | undefined
@@ -39,23 +66,15 @@ export interface Options {
   readonly paid: ReturnType<typeof Paid.make>
 }
 
-/** Draws by `POST /images/generations`. Fails with `NoSuchApi` where there is none for the model. */
-export const make = ({ service, model, price, read, paid }: Options) => {
+/** Draws by one call. Fails with `NoSuchApi` where there is no such API for the model. */
+export const make = ({ api, service, model, price, read, paid }: Options) => {
   let sized = true
-  const dallE = /(^|\/)dall-e/i.test(model)
   const post = ({ prompt, ratio }: Wish) =>
     Effect.map(
       service.call({
         method: "POST",
-        path: "/images/generations",
-        json: {
-          model,
-          prompt,
-          n: 1,
-          ...(sized ? { size: sizeOf(model, ratio) } : {}),
-          // Only these give addresses unless they are told, and only these take the word.
-          ...(dallE ? { response_format: "b64_json" } : {})
-        },
+        path: api.path,
+        json: { model, prompt, ...api.fields(model), ...(sized ? api.shape(model, ratio) : {}) },
         maxBytes: Picture.maxAnswerBytes,
         seconds
       }),

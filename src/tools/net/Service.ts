@@ -165,7 +165,7 @@ const open = (base: URL): Effect.Effect<Exchange, never, Scope.Scope> =>
       Effect.tryPromise({
         try: async (signal) => {
           const url = new URL(base)
-          url.pathname = url.pathname.replace(/\/*$/, path)
+          url.pathname = `${url.pathname.replace(/\/+$/, "")}${path}`
           const response = await fetch(url, {
             dispatcher,
             method,

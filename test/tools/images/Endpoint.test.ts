@@ -7,6 +7,10 @@ import { expect, test } from "vitest"
 import * as Budget from "../../../src/model/Budget.ts"
 import { type Answer, type Ask, Model, ModelError, noUsage, type Usage } from "../../../src/model/Model.ts"
 import * as ImageGeneration from "../../../src/tools/ImageGeneration.ts"
+import * as ImagesApi from "../../../src/tools/images/ImagesApi.ts"
+import * as Picture from "../../../src/tools/images/Picture.ts"
+import * as Service from "../../../src/tools/net/Service.ts"
+import * as Paid from "../../../src/tools/Paid.ts"
 import type { Setting } from "../../../src/tools/Setting.ts"
 import { ToolSession } from "../../../src/tools/ToolSession.ts"
 import type { Handler, Reaction, Recorded } from "../../support/ModelServer.ts"
@@ -235,17 +239,57 @@ test("Where there is no images API the model of the name is asked, and that is r
   }
 })
 
-test("OpenRouter's models are asked at once, and an answer without a picture tells what they said", async () => {
-  const setting = { imageModel: "google/painter", ...endpoint("https://openrouter.ai/api/v1") }
+test("An answer without a picture tells what the model said, and an address that is refused is not fetched", async () => {
+  const { made } = await painter(() => problem(404, "Not Found"), { imageModel: "google/painter" })
   await scoped(
     Effect.gen(function* () {
-      const tools = yield* toolset(ImageGeneration.make, setting)
+      const tools = yield* made
       const words = yield* chatting({ content: "I would rather not." }).provided(call(tools, { prompt: "x" }))
       expect(words.result.error).toBe("google/painter made no picture, it answered: I would rather not.")
-      const private_ = yield* chatting({ images: ["http://10.0.0.1/x.png"] }).provided(call(tools, { prompt: "x" }))
-      expect(private_.result.error).toContain("private or local")
+      const inside = yield* chatting({ images: ["http://10.0.0.1/x.png"] }).provided(call(tools, { prompt: "x" }))
+      expect(inside.result.error).toContain("private or local")
     })
   )
+})
+
+test("OpenRouter's images API is asked in its own words, and what it says a picture costs counts", async () => {
+  expect(ImagesApi.apiOf(new URL("https://openrouter.ai/api/v1"))).toBe(ImagesApi.openRouter)
+  expect(ImagesApi.apiOf(new URL("https://notopenrouter.ai/v1"))).toBe(ImagesApi.openAi)
+  const picture = await png()
+  const server = await serve(({ body }) =>
+    body.aspect_ratio === "2:3"
+      ? problem(400, "aspect_ratio is not supported by this model")
+      : drawn(picture, { prompt_tokens: 0, completion_tokens: 4175, total_tokens: 4175, cost: 0.04 })
+  )
+  const spent: Array<Usage> = []
+  await scoped(
+    Effect.gen(function* () {
+      const base = new URL(server.url)
+      const service = yield* Service.make({ base, authorization: "Bearer k", secrets: ["k"], patience: 1 })
+      const read = yield* Picture.reader(false, base)
+      const model = "bytedance-seed/seedream-4.5"
+      const draw = ImagesApi.make({
+        api: ImagesApi.openRouter,
+        service,
+        model,
+        price: undefined,
+        read,
+        paid: Paid.make()
+      })
+      const session = yield* ToolSession
+      const counted = Effect.provideService(ToolSession, { ...session, spent: (usage) => spent.push(usage) })
+      for (const ratio of ["landscape", "portrait"] as const) {
+        expect((yield* counted(draw({ prompt: "A fox", ratio }))).extension).toBe("png")
+      }
+    })
+  )
+  expect(server.requests.map(({ path, body }) => [path, body])).toEqual(
+    [{ aspect_ratio: "3:2" }, { aspect_ratio: "2:3" }, {}].map((shape) => [
+      "/v1/images",
+      { model: "bytedance-seed/seedream-4.5", prompt: "A fox", ...shape }
+    ])
+  )
+  expect(spent.map(({ cost_usd }) => cost_usd)).toEqual([0.04, 0, 0.04])
 })
 
 test("With the offline model only the images API of the address is asked", async () => {
