@@ -15,7 +15,7 @@ test("The catalogue holds every toolset, and every tool is known by name", async
     if (lacks === null) expect(tools.map(({ name }) => name)).toEqual(toolNames)
     else expect(tools).toEqual([])
   }
-  expect(all.filter(({ lacks }) => lacks === null).map(({ name }) => name)).toEqual(["terminal", "file", "todo"])
+  expect(all.filter(({ lacks }) => lacks === null).map(({ name }) => name)).toEqual(["terminal", "file", "moa", "todo"])
 })
 
 test("A tool's schema is plain JSON Schema, as models know it", () => {
