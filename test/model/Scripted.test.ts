@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Duration, Effect, Fiber, TestClock, TestContext } from "effect"
+import sharp from "sharp"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Answer, type Ask, Model, type ModelError } from "../../src/model/Model.ts"
 import * as Scripted from "../../src/model/Scripted.ts"
@@ -144,7 +145,9 @@ describe("What a tool asks the offline model", () => {
       )
       expect(images).toBeUndefined()
       const drawn = await Effect.runPromise(complete(path, { aside: { ...aside, picture: true } }))
-      expect(drawn.images?.[0]).toMatch(/^data:image\/png;base64,iVBORw0KGgo/)
+      const [, data = ""] = /^data:image\/png;base64,(.*)$/.exec(drawn.images?.[0] ?? "") ?? []
+      expect(await sharp(Buffer.from(data, "base64"), { failOn: "warning" }).metadata()).toMatchObject({ width: 8 })
+      expect(await sharp(Buffer.from(data, "base64"), { failOn: "warning" }).raw().toBuffer()).toHaveLength(192)
     }
   })
   it("that does not fit in the script is told in one line.", async () => {

@@ -16,7 +16,7 @@ const of = async (bytes: Uint8Array, library?: () => Promise<Picture.Library>) =
     bytes: made.right.bytes
   }
 }
-const plain = (width: number, height: number, background: sharp.Color = "red") =>
+const plain = (width: number, height: number, background = "red") =>
   sharp({ create: { width, height, channels: 3, background } })
 const noise = (width: number, height: number) =>
   sharp({
