@@ -92,7 +92,9 @@ describe("A dry run", () => {
     const options = { distribution: "development", seed: 11, num_workers: 20 }
     const told = await dry(place, server, options)
     expectReady(told)
-    expect(told.stdout).toMatch(/cannot work here: web, vision, moa \(not part of this version yet\)\n/)
+    expect(told.stdout).toMatch(
+      /cannot work here: .*vision \(no --vision_model, and test-model is not known to take images\)/
+    )
     await place.complete(server, options)
     const counts = ["terminal", "file"].map(
       (name) => place.rows().filter(({ toolsets_used }) => toolsets_used.includes(name)).length
