@@ -89,7 +89,7 @@ describe("A dry run", () => {
     const place = new Workplace()
     place.dataset(Array.from({ length: 40 }, (_, at) => `prompt ${at}`))
     const server = await listing(["test-model"])
-    const options = { distribution: "development", seed: 11, num_workers: 20 }
+    const options = { distribution: "development", seed: 12, num_workers: 20 }
     const told = await dry(place, server, options)
     expectReady(told)
     expect(told.stdout).toMatch(
