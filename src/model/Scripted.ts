@@ -73,7 +73,9 @@ export const fromScript = (script: Script): Layer.Layer<Model> => {
   })
 }
 
-const builtIn = Layer.sync(Model, () => ({ complete: (ask: Ask) => answer(ask, builtInAnswers(ask)) }))
+const builtIn = Layer.sync(Model, () => ({
+  complete: (ask: Ask) => (ask.aside === undefined ? answer(ask, builtInAnswers(ask)) : aside(ask, ask.aside))
+}))
 
 const read = Effect.fn("Scripted.read")(function* (path: string) {
   const fails = (detail: string) => new ScriptError({ path, detail })

@@ -1,7 +1,7 @@
 /** A session ends before the call that could pass its prompt's budget, and is told when a call is its last. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
-import { Allowance } from "../../src/agent/Allowance.ts"
+import { Allowance, affords } from "../../src/agent/Allowance.ts"
 import { lastTurn } from "../../src/agent/SystemPrompt.ts"
 import { noUsage, type Usage } from "../../src/model/Model.ts"
 import { calls, contents, converse, empty, type Line, text, told, word } from "./session.ts"
@@ -119,4 +119,15 @@ describe("A session with a budget", () => {
       }
     })
   )
+})
+
+describe("Questions of a tool", () => {
+  it("are allowed where each may take what an answer took so far.", () => {
+    const spent = { usage: used(80, 20, 1), apiCalls: 2 }
+    const limits = (maxCost: number | null, maxTokens: number | null) => ({ maxCost, maxTokens })
+    expect([affords(limits(2, null), spent, 2), affords(limits(1.99, null), spent, 2)]).toEqual([true, false])
+    expect([affords(limits(null, 200), spent, 2), affords(limits(null, 199), spent, 2)]).toEqual([true, false])
+    expect(affords(limits(null, null), spent, 1e9)).toBe(true)
+    expect(affords(limits(1, 1), { usage: noUsage, apiCalls: 0 }, 5)).toBe(true)
+  })
 })

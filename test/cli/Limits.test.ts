@@ -72,9 +72,26 @@ describe("The file of prices", () => {
         expect(message).toMatch(/^--prices: [^\n]+$/)
         expect(message).toMatch(says)
       }
+      const own = yield* file('{"a/b": {"prompt": 3, "completion": 1}}')
+      for (const [name, value] of [
+        ["vision_model", "c/d"],
+        ["moa_models", "a/b,c/d"],
+        ["moa_aggregator", "c/d"]
+      ] as const) {
+        const asked = { model: "a/b", prices: own, api_key: "k", [name]: value }
+        expect(complaint(asked)).toMatch(/^--prices: .* has no price for c\/d, only for a\/b;/)
+      }
       expect(complaint({ prices: "/no/such.json" })).toMatch(
         /^--prices: given "\/no\/such\.json", allowed: an existing/
       )
     })
+  )
+})
+
+it("The models of a mixture are at most eight.", () => {
+  const models = (count: number) => Array.from({ length: count }, (_, n) => `m${n}`)
+  expect(config({ moa_models: models(8).join(", ") }).moa_models).toEqual(models(8))
+  expect(complaint({ moa_models: models(9).join(",") })).toMatch(
+    /^--moa_models: given .*, allowed: at most 8 model ids/
   )
 })

@@ -89,10 +89,12 @@ describe("A dry run", () => {
     const place = new Workplace()
     place.dataset(Array.from({ length: 40 }, (_, at) => `prompt ${at}`))
     const server = await listing(["test-model"])
-    const options = { distribution: "development", seed: 11, num_workers: 20 }
+    const options = { distribution: "development", seed: 12, num_workers: 20 }
     const told = await dry(place, server, options)
     expectReady(told)
-    expect(told.stdout).toMatch(/cannot work here: web, vision, moa \(not part of this version yet\)\n/)
+    expect(told.stdout).toMatch(
+      /cannot work here: .*vision \(no --vision_model, and test-model is not known to take images\)/
+    )
     await place.complete(server, options)
     const counts = ["terminal", "file"].map(
       (name) => place.rows().filter(({ toolsets_used }) => toolsets_used.includes(name)).length

@@ -236,3 +236,33 @@ describe("Many at once", () => {
     expect(server.requests.length).toBe(before)
   })
 })
+
+describe("What a tool asks", () => {
+  it("is kept with its pictures, apart from other tools', models' and the session's own.", async () => {
+    const images = [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }]
+    const { server, all, once, files } = await setUp((_, place) =>
+      Server.answer({ content: "", message: { images, place } })
+    )
+    const aside = { tool: "a", model: "other", picture: true }
+    const asks = [
+      ask({ aside }),
+      ask({ aside, turn: 1 }),
+      ask({ aside: { ...aside, tool: "b" } }),
+      ask({ aside: { ...aside, model: "third" } }),
+      ask({ aside: { ...aside, temperature: 1 } })
+    ]
+    const first = await all(asks)
+    expect([server.requests.length, files().length]).toEqual([5, 5])
+    expect((await once({ aside })).images).toEqual(["data:image/png;base64,AAAA"])
+    const second = await all(asks)
+    expect(server.requests.length).toBe(5)
+    expect(second.map((end) => Either.getOrThrow(end).images)).toEqual(
+      first.map((end) => Either.getOrThrow(end).images)
+    )
+  })
+  it("does not share its answer with the session's call that says the same.", async () => {
+    const { server, all } = await setUp()
+    await all([ask(), ask({ aside: { tool: "a" } })])
+    expect(server.requests.length).toBe(2)
+  })
+})

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Duration, Effect, Fiber, TestClock, TestContext } from "effect"
+import sharp from "sharp"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Answer, type Ask, Model, type ModelError } from "../../src/model/Model.ts"
 import * as Scripted from "../../src/model/Scripted.ts"
@@ -114,5 +115,51 @@ describe("The built-in script", () => {
   it("answers at once when nothing it knows is on offer.", async () => {
     const answer = await Effect.runPromise(complete(undefined))
     expect([answer.toolCalls, answer.finishReason]).toEqual([[], "stop"])
+  })
+})
+
+describe("What a tool asks the offline model", () => {
+  const png = "data:image/png;base64,AAAA"
+  const shown = [{ role: "user", content: "What is it?", images: [png] }] as const
+
+  it("is answered from the script by the tool and the number of its question, the last answer again and again.", async () => {
+    const path = await file({
+      ...script,
+      asides: { t: [{ content: "One", usage: { cost_usd: 0.5 } }, { images: [png] }] }
+    })
+    const answers = await Promise.all(
+      [0, 1, 2].map((turn) => Effect.runPromise(complete(path, { turn, aside: { tool: "t" } })))
+    )
+    expect(answers.map(({ content }) => content)).toEqual(["One", "", ""])
+    expect(answers.map(({ images }) => images)).toEqual([undefined, [png], [png]])
+    expect(answers[0]?.usage.cost_usd).toBe(0.5)
+    // The session's own calls go on by themselves.
+    expect((await Effect.runPromise(complete(path))).reasoning).toBe("Let me see.")
+  })
+  it("is answered without a script too, with what was asked, of which model, and what was shown.", async () => {
+    const aside = { tool: "vision_analyze", model: "m" }
+    for (const path of [undefined, await file(script)]) {
+      const { content, images } = await Effect.runPromise(complete(path, { turn: 7, aside, messages: shown }))
+      expect(content).toBe(
+        "The offline model answers vision_analyze in the place of m. It was shown image/png of 3 bytes. It was asked: What is it?"
+      )
+      expect(images).toBeUndefined()
+      const drawn = await Effect.runPromise(complete(path, { aside: { ...aside, picture: true } }))
+      const [, data = ""] = /^data:image\/png;base64,(.*)$/.exec(drawn.images?.[0] ?? "") ?? []
+      expect(await sharp(Buffer.from(data, "base64"), { failOn: "warning" }).metadata()).toMatchObject({ width: 8 })
+      expect(await sharp(Buffer.from(data, "base64"), { failOn: "warning" }).raw().toBuffer()).toHaveLength(192)
+    }
+  })
+  it("that does not fit in the script is told in one line.", async () => {
+    for (const [asides, place] of [
+      [{ t: [] }, "asides.t"],
+      [{ t: "x" }, "asides.t"],
+      [{ t: [{ contnt: "x" }] }, "asides.t.0.contnt"],
+      [[], "asides"]
+    ] as const) {
+      const error = await Effect.runPromise(Effect.flip(complete(await file({ ...script, asides }))))
+      expect(error.message).toContain(`does not fit at ${place}`)
+      expect(error.message).not.toContain("\n")
+    }
   })
 })

@@ -16,7 +16,7 @@ test("The catalogue holds every toolset, and every tool is known by name", async
     else expect(tools).toEqual([])
   }
   expect(all.filter(({ lacks }) => lacks === null).map(({ name }) => name)).toEqual(
-    expect.arrayContaining(["terminal", "file", "todo", "code_execution"])
+    expect.arrayContaining(["web", "terminal", "file", "moa", "todo", "code_execution"])
   )
 })
 

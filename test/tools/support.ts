@@ -49,7 +49,8 @@ export const get = (path: string) =>
     Effect.map(({ bytes }) => Buffer.from(bytes).toString("utf8"))
   )
 
-const place = Layer.unwrapEffect(
+/** A sandbox of its own for each test. */
+export const place = Layer.unwrapEffect(
   Effect.map(Sandboxes, (sandboxes) => Layer.scoped(Sandbox, sandboxes.open({ id: "tools", image: "", cwd: "" })))
 ).pipe(
   Layer.provide(Local.layer({ network: true, hide: [], namespace: "plain" })),

@@ -3,7 +3,7 @@ import type { Aside, Ask } from "../Model.ts"
 
 /** A picture of eight by eight grey dots. */
 const picture =
-  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADklEQVR42mNogAIGyhgAAIgQARDoahcAAAAASUVORK5CYII="
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADklEQVR42mNogAIGyhgAgIQgARDoahcAAAAASUVORK5CYII="
 
 /** Characters of a question that are repeated. */
 const repeated = 200
