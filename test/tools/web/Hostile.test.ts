@@ -101,7 +101,7 @@ const reading = <A>(use: (read: PageReader.PageReader["read"]) => Effect.Effect<
 
 describe("A thread that reads pages", () => {
   it("is given up when a page takes too long, which is then read by its text, and others go on.", async () => {
-    // Thousands of rows whose cells are looked at again for each.
+    // What finds the main text goes through all of it again and again.
     const slow = `<title>Slow</title><body><h2>Head</h2><p>the heart of it</p>${times("<div><p>a, b, c, d</p>".repeat(300) + "</div>".repeat(300), 60)}`
     const [hard, easy] = await reading(
       (read) => Effect.orDie(Effect.all([read(source(slow)), read(source("<p>easy</p>"))], { concurrency: 2 })),
