@@ -200,8 +200,14 @@ describe("A dry run", () => {
       [{ run_name: "new", dataset_file: "nonsuch.jsonl" }, /--dataset_file: there is no file nonsuch\.jsonl/],
       [{ run_name: "new", dataset_file: "file" }, /--dataset_file: file is empty/],
       [{ run_name: "new", distribution: "nonsuch" }, /--distribution: there is no distribution "nonsuch"/],
-      [{ run_name: "new", distribution: "minimal" }, /--distribution: no toolset of minimal can work here: web/],
-      [{ run_name: "new", distribution: "default", strict_toolsets: true }, /--strict_toolsets: default has toolsets/],
+      [
+        { run_name: "new", distribution: "minimal", extract_backend: "firecrawl" },
+        /--distribution: no toolset of minimal can work here: web/
+      ],
+      [
+        { run_name: "new", distribution: "default", strict_toolsets: true },
+        /--strict_toolsets: default has tools that/
+      ],
       [{ run_name: "new", output_dir: "file" }, /--output_dir: the folder .* a file is in its way/],
       [{ run_name: "new", sandbox: "docker" }, /--sandbox=docker: prompts\.jsonl:1 names no image; give one/],
       [{ run_name: "new", batch_size: 0 }, /--batch_size: given "0", allowed: a whole number/],
@@ -223,7 +229,11 @@ describe("A dry run", () => {
     const place = new Workplace()
     place.dataset(["a"])
     const server = await listing(["other"])
-    const told = await dry(place, server, { distribution: "minimal", dataset_file: "nonsuch.jsonl" })
+    const told = await dry(place, server, {
+      distribution: "minimal",
+      extract_backend: "firecrawl",
+      dataset_file: "nonsuch.jsonl"
+    })
     expectProblems(told, /no toolset of minimal/, /there is no file nonsuch/, /does not list test-model/)
   })
 

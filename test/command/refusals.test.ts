@@ -71,15 +71,11 @@ const cases: ReadonlyArray<readonly [what: string, options: Options, says: RegEx
     /--distribution: the file \.\/nonsuch\.json cannot be read/
   ],
   [
-    "a distribution of what is not built",
-    { distribution: "minimal" },
+    "a distribution of what cannot work",
+    { distribution: "minimal", extract_backend: "firecrawl" },
     /--distribution: no toolset of minimal can work here: web/
   ],
-  [
-    "strict toolsets",
-    { distribution: "default", strict_toolsets: true },
-    /--strict_toolsets: default has toolsets .*web/
-  ],
+  ["strict toolsets", { distribution: "default", strict_toolsets: true }, /--strict_toolsets: default has tools .*web/],
   ["a missing data set", { dataset_file: "none.jsonl" }, /--dataset_file: there is no file none\.jsonl/],
   ["an empty data set", { dataset_file: "empty.jsonl" }, /--dataset_file: empty\.jsonl is empty/],
   ["a data set that is a folder", { dataset_file: "home" }, /--dataset_file: home is a folder/],

@@ -14,7 +14,7 @@ const deepest = 400
 const most = 150_000
 
 /** Characters of HTML that become Markdown at most: a result holds far less. */
-const longest = 1_500_000
+const longest = 400_000
 
 /** Characters of a main text that are too few where the page has more. */
 const few = 250
@@ -24,13 +24,15 @@ export const toPage = (source: string, url: string): Page | undefined => {
   const html = PlainHtml.withoutComments(PlainHtml.without(source, ...mute))
   const { depth, count } = PlainHtml.shape(html)
   if (depth > deepest || count > most) return undefined
-  const whole = prepared(html, url)
-  const article = new Readability(prepared(html, url), { disableJSONLD: true, keepClasses: true }).parse()
-  const text = lengthOf(whole.body.textContent)
+  const document = prepared(html, url)
+  // What finds the main text takes the page apart.
+  const whole = document.body.innerHTML
+  const text = lengthOf(document.body.textContent)
+  const article = new Readability(document, { disableJSONLD: true, keepClasses: true }).parse()
   const main = lengthOf(article?.textContent)
   const enough = main >= few || main * 3 >= text
   const title = (article?.title || PlainHtml.titleOf(html)).trim()
-  return { title, ...markdown(enough && article?.content ? article.content : whole.body.innerHTML) }
+  return { title, ...markdown(enough && article?.content ? article.content : whole) }
 }
 
 const lengthOf = (text: string | null | undefined): number => (text ?? "").replace(/\s+/g, " ").length
@@ -74,7 +76,9 @@ const markdown = (html: string): Pick<Page, "text" | "left"> => {
     .turndown(html.slice(0, longest))
     // A link around nothing that can be shown, such as an icon.
     .replace(/(?<!!)\[\s*\]\([^()\s]*\)/g, "")
-    .replace(/[ \t]+$/gm, "")
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n")
     .replace(/\n{3,}/g, "\n\n")
     .trim()
   const share = html.length > longest ? html.length / longest - 1 : 0

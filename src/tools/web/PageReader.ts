@@ -22,7 +22,7 @@ export interface PageReader {
 }
 
 /** Seconds that a document may take. */
-export const secondsAtMost = 12
+export const secondsAtMost = 20
 
 /** Megabytes that a thread may take. */
 const memory = 512

@@ -56,7 +56,9 @@ const pageText = (pdf: Document, number: number): Promise<string> =>
         items
           .map(({ str = "", hasEOL }) => (hasEOL === true ? `${str}\n` : str))
           .join("")
-          .replace(/[ \t]+$/gm, "")
+          .split("\n")
+          .map((line) => line.trimEnd())
+          .join("\n")
           .replace(/\n{3,}/g, "\n\n")
           .trim(),
       () => ""

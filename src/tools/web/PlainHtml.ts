@@ -85,7 +85,7 @@ const block =
 /** The text of a page without its form; a line for each block. */
 export const textOf = (html: string): string =>
   unescaped(
-    withoutComments(without(html, "script", "style", "noscript", "template", "svg", "head"))
+    withoutComments(without(html, "script", "style", "noscript", "template", "svg", "head", "title"))
       .replace(/\s+/g, " ")
       .replace(block, "\n")
       .replace(/<\/?t[dh][^<>]*>/gi, " ")

@@ -26,13 +26,14 @@ const times = (text: string, count: number) => text.repeat(count)
 const pages: Readonly<Record<string, PageServer.Page>> = {
   nested: { headers: html, body: `<title>Deep</title>${times("<div>", 100_000)}the heart of it` },
   inline: { headers: html, body: `${times("<b><i>", 50_000)}the heart of it` },
-  unclosed: { headers: html, body: `the heart of it${times("<script", 500_000)}` },
+  unclosed: { headers: html, body: `the heart of it${times("<script", 50_000)}` },
   comments: { headers: html, body: `the heart of it${times("<!--", 500_000)}` },
   brackets: { headers: html, body: `<p>the heart of it${times("[](", 100_000)}</p>` },
   many: { headers: html, body: `<p>the heart of it</p>${times("<p><a href=x>y</a>", 200_000)}` },
+  blanks: { headers: html, body: `<pre>the heart of it${times(" \t", 1_000_000)}x</pre>` },
   spaces: { headers: html, body: `<p>the heart of it${times(" \t", 1_000_000)}x</p>` },
   backticks: { headers: html, body: `<p>the heart of it <code>${times("`", 100_000)}</code></p>` },
-  entities: { headers: html, body: `<p>the heart of it &#0;&#xd800;&#x110000;${times("&amp;", 200_000)}</p>` },
+  entities: { headers: html, body: `<p>the heart of it &#0;&#xd800;&#x110000;${times("&amp;", 50_000)}</p>` },
   nulls: { headers: html, body: `<p>the heart\0 of it</p>${times("\0", 1000)}` },
   surrogates: {
     headers: { "content-type": "text/html; charset=utf-16le" },
@@ -41,7 +42,7 @@ const pages: Readonly<Record<string, PageServer.Page>> = {
   attributes: { headers: html, body: `<p ${times("a=b ", 300_000)}>the heart of it</p>` },
   json: { headers: { "content-type": "application/json" }, body: `["the heart of it",${times("[", 200_000)}` },
   meta: { headers: html, body: `<meta ${times("charset", 20_000)}>the heart of it` },
-  cells: { headers: html, body: `<p>the heart of it</p><table>${times("<tr><td>1<td>2", 30_000)}</table>` }
+  cells: { headers: html, body: `<p>the heart of it</p><table>${times("<tr><td>1<td>2", 3_000)}</table>` }
 }
 
 describe("A hostile page", () => {
@@ -100,14 +101,15 @@ const reading = <A>(use: (read: PageReader.PageReader["read"]) => Effect.Effect<
 
 describe("A thread that reads pages", () => {
   it("is given up when a page takes too long, which is then read by its text, and others go on.", async () => {
-    // Thousands of rows whose cells are looked at again for each.
-    const slow = `<title>Slow</title><body><p>the heart of it</p>${times("<div><p>a, b, c, d</p>".repeat(300) + "</div>".repeat(300), 20)}`
+    // What finds the main text goes through all of it again and again.
+    const slow = `<title>Slow</title><body><h2>Head</h2><p>the heart of it</p>${times("<div><p>a, b, c, d</p>".repeat(300) + "</div>".repeat(300), 60)}`
     const [hard, easy] = await reading(
       (read) => Effect.orDie(Effect.all([read(source(slow)), read(source("<p>easy</p>"))], { concurrency: 2 })),
       1.5
     )
     expect(hard.title).toBe("Slow")
-    expect(hard.text).toContain("the heart of it")
+    // As Markdown it would be a heading.
+    expect(hard.text.startsWith("Head\nthe heart of it")).toBe(true)
     expect(easy.text).toBe("easy")
   })
   it("is used again, and fails only the page that is too much for it.", async () => {
