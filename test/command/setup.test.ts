@@ -376,6 +376,25 @@ it("asks on a terminal, shows no key that is typed, and keeps what is answered",
   expect(config(place)).toEqual(before)
 })
 
+it("shows nothing that is typed while no question is asked", { timeout: 60_000 }, async () => {
+  const place = new Workplace()
+  const server = await serve(() => ({ body: { data: [{ id: "a/model" }] }, delay: 1500 }))
+  const said = await talk(
+    place,
+    ["setup", "--offline"],
+    [
+      ["Which endpoint", `${down}${down}${down}${enter}`],
+      ["Its address", `${server.url}${enter}`],
+      ["Key of A server", enter],
+      // The endpoint takes its time to list its models.
+      ["\n", "typed-too-early"],
+      ["Which model", interrupt]
+    ]
+  )
+  expect(said).toMatchObject({ code: 130, missed: null })
+  expect(said.shown).not.toContain("typed-too-early")
+})
+
 it("broken off, writes nothing", { timeout: 60_000 }, async () => {
   const place = new Workplace()
   const said = await talk(
