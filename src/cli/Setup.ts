@@ -1,5 +1,6 @@
 /** `batch-runner setup`: asks or is told what the user has, keeps it in the config file, and tries each with one cheap call. */
-import { Console, Effect, Either, Option, Redacted } from "effect"
+import * as Terminal from "@effect/platform/Terminal"
+import { Console, Effect, Either, Mailbox, Option, Redacted, Stream } from "effect"
 import * as Models from "../model/openai/Models.ts"
 import { defaults } from "../RunConfig.ts"
 import * as Variables from "../tools/Variables.ts"
@@ -156,6 +157,20 @@ const listed = (here: Here.Here): Effect.Effect<Models.Checked> => {
   return Models.check(ModelStack.requestOf(config), apiKey)
 }
 
+const showCursor = "\u001b[?25h"
+
+/** Nothing that is typed early, or between two questions, is shown: it may be a key. None when the questions are broken off. */
+const unheard = <A, E, R>(questions: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const terminal = yield* Terminal.Terminal
+    const keys = yield* terminal.readInput
+    // It ends with the keys that break off.
+    const brokenOff = Effect.as(Stream.runDrain(Mailbox.toStream(keys)), Option.none<A>())
+    return yield* Effect.raceFirst(Effect.option(questions), brokenOff).pipe(
+      Effect.ensuring(Effect.ignore(terminal.display(showCursor)))
+    )
+  }).pipe(Effect.scoped)
+
 /** What is answered on the terminal; undefined when the questions were broken off. */
 const asked = Effect.fn("Setup.asked")(function* (typed: Typed, file: ConfigFile.ConfigFile, environment: Environment) {
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
@@ -165,7 +180,6 @@ const asked = Effect.fn("Setup.asked")(function* (typed: Typed, file: ConfigFile
     })
   }
   yield* Console.log(`These answers are kept in ${file.path}; ${file.exists ? contents(file) : "there is none yet"}.`)
-  const { ask } = yield* Effect.promise(() => import("./setup/Questions.ts"))
   const idsOf = (answered: Change.Change) =>
     Effect.map(
       Effect.option(
@@ -176,7 +190,11 @@ const asked = Effect.fn("Setup.asked")(function* (typed: Typed, file: ConfigFile
       ),
       Option.match({ onNone: () => new Set<string>(), onSome: ({ ids }) => ids })
     )
-  const answers = yield* Effect.option(ask(file, { isPortal: typed.portal === true, idsOf }))
+  const questions = Effect.flatMap(
+    Effect.promise(() => import("./setup/Questions.ts")),
+    ({ ask }) => ask(file, { isPortal: typed.portal === true, idsOf })
+  )
+  const answers = yield* unheard(questions)
   if (Option.isNone(answers)) return yield* Effect.as(Console.error("Nothing was written."), undefined)
   return yield* Change.apply(file, answers.value)
 })

@@ -179,13 +179,14 @@ it("is hidden from sandboxes also where their system folders hold it", async () 
   // Everybody may read it, so that nothing but its being a config file hides it.
   const folder = join("/opt", `batch-runner-test-${process.pid}`)
   const path = configure(place, { options: { seed: 4242 } }, folder)
-  chmodSync(join(folder, "batch-runner"), 0o755)
+  for (const open of [folder, join(folder, "batch-runner")]) chmodSync(open, 0o755)
+  writeFileSync(join(folder, "other"), "not hidden")
   chmodSync(path, 0o644)
-  const server = await serve(runsThenEnds(`ls '${folder}'; cat '${path}'`))
+  const server = await serve(runsThenEnds(`cat '${folder}/other' '${path}'`))
   const ended = await place.run(server, {}, { XDG_CONFIG_HOME: folder })
   await place.shell(`rm -r '${folder}'`).ended
   expect(ended.code, ended.stderr).toBe(0)
   const result = place.rows()[0]?.conversations.find(({ from }) => from === "tool")?.value
-  expect(result).toContain("batch-runner")
+  expect(result).toContain("not hidden")
   expect(result).not.toContain("4242")
 })

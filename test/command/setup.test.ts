@@ -228,8 +228,12 @@ it("tries each search that is configured by a query of its own, and each browser
   onTestFinished(() => void services.close())
   const address = services.address() as AddressInfo
   const at = `127.0.0.1:${address.port}`
+  // A program that knows a key and tells it.
+  const browser = place.path("browser")
+  writeFileSync(browser, `#!/bin/sh\necho "Chromium 1 ${key}"\n`, { mode: 0o755 })
   const tried = [
     "--model=scripted",
+    `--chromium_path=${browser}`,
     `--searxng_url=http://${at}`,
     `--browserbase_api_key=${key}`,
     `--browserbase_api_url=http://${at}`,
@@ -239,6 +243,7 @@ it("tries each search that is configured by a query of its own, and each browser
   expect(ended.stdout).toMatch(/^(ok|--) {2}web search \(SearXNG\) +(works|not tried: .*)$/m)
   expect(ended.stdout).toMatch(new RegExp(`^ok {2}browser \\(CDP\\) +works: ${at} answers$`, "m"))
   expect(ended.stdout).toMatch(new RegExp(`^ok {2}browser \\(Browserbase\\) +works: ${at} answers$`, "m"))
+  expect(ended.stdout).toMatch(/^ok {2}browser \(Chromium\) +works: Chromium 1 \*\*\*$/m)
   expect(ended.stdout).toMatch(/^-- {2}images \(FAL\) +configured, not tried \(it would cost\)$/m)
   expect(ended).toMatchObject({ code: 0, stderr: "" })
   expect(asked).toContain(`/v1/projects ${key}`)
@@ -374,6 +379,25 @@ it("asks on a terminal, shows no key that is typed, and keeps what is answered",
   expect(kept).toMatchObject({ code: 0, missed: null })
   expect(kept.shown).toContain("stays as it is")
   expect(config(place)).toEqual(before)
+})
+
+it("shows nothing that is typed while no question is asked", { timeout: 60_000 }, async () => {
+  const place = new Workplace()
+  const server = await serve(() => ({ body: { data: [{ id: "a/model" }] }, delay: 1500 }))
+  const said = await talk(
+    place,
+    ["setup", "--offline"],
+    [
+      ["Which endpoint", `${down}${down}${down}${enter}`],
+      ["Its address", `${server.url}${enter}`],
+      ["Key of A server", enter],
+      // The endpoint takes its time to list its models.
+      ["\n", "typed-too-early"],
+      ["Which model", interrupt]
+    ]
+  )
+  expect(said).toMatchObject({ code: 130, missed: null })
+  expect(said.shown).not.toContain("typed-too-early")
 })
 
 it("broken off, writes nothing", { timeout: 60_000 }, async () => {

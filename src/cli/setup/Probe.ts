@@ -107,18 +107,25 @@ export const program = (names: ReadonlyArray<string>, path: string | undefined):
     )
     .find(isProgram)
 
-/** The first line of what a program says of itself. */
+/** The first line of what a program says of itself; it is told no key of the environment. */
 export const version = (path: string): Effect.Effect<Probed> =>
   bounded(
     Effect.async<Probed>((resume) => {
-      const child = execFile(path, ["--version"], { timeout: limit * 1000, killSignal: "SIGKILL" }, (error, stdout) => {
-        const line =
-          stdout
-            .trim()
-            .split(/\n|\s{2,}/)[0]
-            ?.slice(0, 120) ?? ""
-        resume(Effect.succeed(error === null ? Either.right(line) : Either.left(`it does not start: ${codeOf(error)}`)))
-      })
+      const child = execFile(
+        path,
+        ["--version"],
+        { timeout: limit * 1000, killSignal: "SIGKILL", env: { PATH: process.env.PATH, HOME: process.env.HOME } },
+        (error, stdout) => {
+          const line =
+            stdout
+              .trim()
+              .split(/\n|\s{2,}/)[0]
+              ?.slice(0, 120) ?? ""
+          resume(
+            Effect.succeed(error === null ? Either.right(line) : Either.left(`it does not start: ${codeOf(error)}`))
+          )
+        }
+      )
       return Effect.sync(() => {
         child.kill("SIGKILL")
       })
