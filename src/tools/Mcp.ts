@@ -12,6 +12,8 @@ import * as Tool from "./Tool.ts"
 import * as ToolSession from "./ToolSession.ts"
 import { make, type Toolset } from "./Toolset.ts"
 
+export { McpConfigError, read, type Server } from "./mcp/ConfigFile.ts"
+
 /** Where programs run that run in no sandbox; made with the first. */
 type Outside = Effect.Effect<Effect.Effect.Success<typeof Local.beside>, SandboxError>
 
