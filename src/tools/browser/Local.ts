@@ -7,7 +7,7 @@ import type { Browser } from "playwright-core"
 import * as Place from "../../sandbox/Place.ts"
 import type { Guard } from "../net/Guard.ts"
 import * as Proxy from "./Proxy.ts"
-import * as Shared from "./Shared.ts"
+import * as Single from "./Single.ts"
 import { attempt, BrowserError, type Opened, type Source, viewport, within } from "./Source.ts"
 
 interface Running {
@@ -17,7 +17,7 @@ interface Running {
 
 /** Nothing is started before the first context; all ends with the scope. */
 export const make = (program: string, guard: Guard): Effect.Effect<Source, never, Scope.Scope> =>
-  Effect.map(Shared.make(start(program, guard)), (running) => ({ open: Effect.flatMap(running, context) }))
+  Effect.map(Single.make(start(program, guard)), (running) => ({ open: Effect.flatMap(running, context) }))
 
 /** Chromium's own sandbox needs a user who is not root. */
 const isRoot = () => process.getuid?.() === 0

@@ -101,7 +101,6 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
     })
     server.on("connection", held)
     server.on("connect", (request: Http.IncomingMessage, client: Duplex, early: Buffer) => {
-      held(client)
       judged(
         `https://${request.url ?? ""}`,
         (url, lookup) => {
@@ -113,8 +112,8 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
             clearTimeout(late)
             client.write("HTTP/1.1 200 Connection established\r\n\r\n")
             onward.write(early)
-            pipeline(client, onward, () => client.destroy())
-            pipeline(onward, client, () => onward.destroy())
+            client.pipe(onward)
+            onward.pipe(client)
           })
           onward.on("error", (error) => {
             if (stands) return
@@ -122,6 +121,7 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
             fails(url, unreachable(url, error))
             client.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
           })
+          onward.on("close", () => stands && client.end())
           client.on("close", () => onward.destroy())
         },
         () => client.end("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")

@@ -3,7 +3,7 @@ import { Effect, Either, Redacted, type Scope } from "effect"
 import type { Browser, BrowserContext, Route } from "playwright-core"
 import type { Guard } from "../net/Guard.ts"
 import type { Rent } from "./Cloud.ts"
-import * as Shared from "./Shared.ts"
+import * as Single from "./Single.ts"
 import { attempt, BrowserError, type Opened, type Source, viewport, within } from "./Source.ts"
 
 /** Rules for addresses; undefined where every address is reached. */
@@ -12,7 +12,7 @@ export type Rules = Guard | undefined
 /** The browser at an address of the user's own. */
 export const shared = (address: Redacted.Redacted, rules: Rules): Effect.Effect<Source, never, Scope.Scope> =>
   Effect.map(
-    Shared.make(Effect.map(connect(address, "the browser at BROWSER_CDP_URL"), (browser) => ({ browser }))),
+    Single.make(Effect.map(connect(address, "the browser at BROWSER_CDP_URL"), (browser) => ({ browser }))),
     (running) => ({
       open: Effect.flatMap(running, ({ browser }) =>
         Effect.acquireRelease(

@@ -61,7 +61,7 @@ const compacted = (all: ReadonlyArray<Line>): ReadonlyArray<Line> => {
     const acted = interactive.test(line.text) || line.text.includes("[cursor=pointer]")
     const text = acted
       ? line.text.replace(" [cursor=pointer]", "")
-      : line.text.replace(/ \[ref=\w+\]/, "").replace(/^- (paragraph|generic|listitem|cell): /, "- ")
+      : line.text.replace(/ \[ref=\w+\]/, "").replace(/^- (paragraph|generic|listitem|cell)( \[active\])?: /, "- ")
     return [{ ...line, depth, text: shortened(text, text.startsWith("- /url:") ? urlAtMost : textAtMost) }]
   })
 }

@@ -24,7 +24,7 @@ export class Window {
   visited = false
   /** Whether the page that is shown does not answer any more. */
   stuck = false
-  /** Documents that the tabs have shown so far. */
+  /** Documents that were shown so far. */
   documents = 0
   /** The latest view that the model has of the page. */
   seen: { readonly view: View; readonly documents: number } | undefined
@@ -77,7 +77,7 @@ export class Window {
     const before = this.page
     const fresh = await this.opened.context.newPage()
     this.watch(fresh)
-    this.page = fresh
+    this.show(fresh)
     this.stuck = false
     this.underWay.clear()
     this.quiet.add(before)
@@ -90,10 +90,15 @@ export class Window {
     const behind = this.behind(page)
     if (behind === undefined) return false
     this.quiet.add(page)
-    this.page = behind
+    this.show(behind)
     this.stuck = false
     page.close().catch(() => {})
     return true
+  }
+
+  private show(page: Page): void {
+    this.page = page
+    this.documents++
   }
 
   private behind(page: Page): Page | undefined {
@@ -130,7 +135,7 @@ export class Window {
           page.close().catch(() => {})
         } else if (!page.isClosed()) {
           this.watch(page)
-          this.page = page
+          this.show(page)
           this.note("a new tab was opened and is shown now; browser_back closes it and returns to the one before")
         }
       })
@@ -141,7 +146,7 @@ export class Window {
     if (page !== this.page || this.quiet.has(page)) return
     const behind = this.behind(page)
     if (behind === undefined) return
-    this.page = behind
+    this.show(behind)
     this.note("the tab closed itself; the one before is shown now")
   }
 

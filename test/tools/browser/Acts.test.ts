@@ -5,7 +5,7 @@ import { browse, describe, page, refOf } from "./support.ts"
 const form = page(
   `<form action="/done"><label>Name <input name=name value="old"></label><label>Colour <select name=colour><option>Red<option value=g>Green</select></label>
    <label><input type=checkbox name=agree> Agree</label><label>Note <textarea name=note></textarea></label><label>File <input type=file></label>
-   <input readonly aria-label="Fixed" value=x><button disabled>Not yet</button><button>Send</button></form><div contenteditable role=textbox aria-label="Editor">old</div>`,
+   <input readonly aria-label="Fixed" value=x><button>Send</button><button disabled>Not yet</button></form><div contenteditable role=textbox aria-label="Editor">old</div>`,
   "Form"
 )
 
@@ -132,7 +132,7 @@ describe("browser_type and browser_click", () => {
       browse(
         {
           "/": page(
-            `<a href="/tab" target=_blank>Tab</a><button onclick="for (let i = 0; i < 30; i++) open('/tab?' + i)">Many</button>`,
+            `<a href="/tab" target=_blank rel=opener>Tab</a><button onclick="for (let i = 0; i < 30; i++) open('/tab?' + i)">Many</button>`,
             "Opener"
           ),
           "/tab": page("<p>In the tab</p><button onclick='close()'>Shut</button>", "Tab")
