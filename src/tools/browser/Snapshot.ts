@@ -119,7 +119,7 @@ export const changed = (before: View, after: View): string | undefined => {
   const fresh = now.slice(head, now.length - tail)
   if (gone === 0 && fresh.length === 0) return "nothing in the snapshot changed"
   if (fresh.length === 0)
-    return `${gone} lines of the snapshot are gone, such as: ${Text.head(old[head] ?? "", 200).trim()}`
+    return `${gone} line${gone === 1 ? " of the snapshot is" : "s of the snapshot are"} gone, such as: ${Text.head(old[head] ?? "", 200).trim()}`
   const text = fresh.join("\n")
   return Text.cost(text) > changeBudget ? undefined : text
 }

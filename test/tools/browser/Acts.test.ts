@@ -1,5 +1,6 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { expect, it } from "vitest"
+import { type Ask, Model, noUsage } from "../../../src/model/Model.ts"
 import { browse, describe, page, refOf } from "./support.ts"
 
 const form = page(
@@ -135,7 +136,7 @@ describe("browser_type and browser_click", () => {
             `<a href="/tab" target=_blank rel=opener>Tab</a><button onclick="for (let i = 0; i < 30; i++) open('/tab?' + i)">Many</button>`,
             "Opener"
           ),
-          "/tab": page("<p>In the tab</p><button onclick='close()'>Shut</button>", "Tab")
+          "/tab": page("<p>In the tab</p><button onclick='window.close()'>Shut</button>", "Tab")
         },
         (use, { url }) =>
           Effect.gen(function* () {
@@ -187,4 +188,39 @@ describe("browser_press", () => {
           expect((yield* use("press", { key: "Nonsense" })).result.error).toMatch(/^key: .*"Nonsense"; known are names/)
         })
     ))
+})
+
+describe("browser_vision", () => {
+  it("asks a model that sees about a picture of the window", () => {
+    const asked: Array<Ask> = []
+    const model = Layer.succeed(Model, {
+      complete: (ask) => {
+        asked.push(ask)
+        return Effect.succeed({
+          content: "a red page",
+          reasoning: "",
+          toolCalls: [],
+          finishReason: "stop" as const,
+          usage: noUsage,
+          echo: {}
+        })
+      }
+    })
+    return browse(
+      { "/": page("<body style='background: red'>") },
+      (use, { url }) =>
+        Effect.gen(function* () {
+          expect((yield* use("vision", { question: "What?" })).result.error).toMatch(/no page is open/)
+          yield* use("navigate", { url })
+          const { result } = yield* Effect.provide(use("vision", { question: "What colour?" }), model)
+          expect(result).toEqual({ success: true, analysis: "a red page" })
+          expect(asked).toHaveLength(1)
+          expect(asked[0]).toMatchObject({
+            aside: { tool: "browser_vision", model: "seeing-model" },
+            messages: [{ role: "user", images: [expect.stringMatching(/^data:image\/jpeg;base64,\/9j\//)] }]
+          })
+        }),
+      { visionModel: "seeing-model" }
+    )
+  })
 })
