@@ -48,7 +48,7 @@ const reasons: ReadonlyArray<readonly [RegExp, (found: string) => string]> = [
 /** Why an action failed, in words; a page that does not answer at all is told as that. */
 const explained = (window: Window, what: string) => (error: PageError) =>
   Effect.gen(function* () {
-    const text = `${error.detail}\n${error.log}`
+    const text = error.log
     for (const [pattern, say] of reasons) {
       const found = pattern.exec(text)
       if (found !== null) return yield* new ToolFailure({ error: `${what}: ${say(found[1] ?? "")}` })

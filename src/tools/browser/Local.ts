@@ -26,14 +26,13 @@ const switches = (proxy: Proxy.Proxy): Array<string> => [
   `--proxy-server=http://127.0.0.1:${proxy.port}`,
   // What is called localhost goes through the proxy as well.
   "--proxy-bypass-list=<-loopback>",
-  // No name is resolved but by the proxy, and nothing leaves by UDP.
+  // No name is resolved except by the proxy, and nothing leaves by UDP.
   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
   "--disable-quic",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--dns-prefetch-disable",
-  "--deny-permission-prompts",
-  ...(isRoot() ? ["--no-sandbox"] : [])
+  "--deny-permission-prompts"
 ]
 
 /** What a browser needs of our environment; keys are none of its affair. */
@@ -62,23 +61,32 @@ const start = Effect.fnUntraced(function* (program: string, guard: Guard) {
     }),
     () => Place.remove(folder)
   )
-  const options = {
-    executablePath: program,
-    headless: true,
-    args: switches(proxy),
-    env: environment(folder),
-    artifactsDir: files,
-    downloadsPath: files,
-    handleSIGINT: false,
-    handleSIGTERM: false,
-    handleSIGHUP: false,
-    chromiumSandbox: !isRoot(),
-    timeout: 60_000
-  }
+  const launch = (sandboxed: boolean) =>
+    within(35, () =>
+      chromium.launchPersistentContext(profile, {
+        executablePath: program,
+        headless: true,
+        args: switches(proxy),
+        env: environment(folder),
+        artifactsDir: files,
+        downloadsPath: files,
+        handleSIGINT: false,
+        handleSIGTERM: false,
+        handleSIGHUP: false,
+        chromiumSandbox: sandboxed,
+        timeout: 30_000
+      })
+    )
   const own = yield* Effect.acquireRelease(
-    Effect.mapError(
-      within(65, () => chromium.launchPersistentContext(profile, options)),
-      ({ detail }) => new BrowserError({ detail: `the browser could not be started: ${detail.split("\n")[0]}` })
+    launch(!isRoot()).pipe(
+      // Inside a container there is often none to be had, and the container is what holds the browser.
+      Effect.catchIf(
+        ({ log }) => /no usable sandbox/i.test(log),
+        () => launch(false)
+      ),
+      Effect.mapError(
+        ({ detail }) => new BrowserError({ detail: `the browser could not be started: ${detail.split("\n")[0]}` })
+      )
     ),
     // Its process is killed where it does not end by itself.
     (context) => attempt(35, () => context.close())

@@ -39,9 +39,7 @@ const connect = Effect.fnUntraced(function* (address: Redacted.Redacted, name: s
     Effect.mapError(
       within(20, () => chromium.connectOverCDP(Redacted.value(address), { timeout: 15_000 })),
       ({ detail, log }) => {
-        const kind = /\bE(?:CONN[A-Z]+|NOTFOUND|TIMEDOUT|AI_AGAIN)\b|(?<= )[45]\d\d(?= [A-Z])/.exec(
-          `${detail} ${log}`
-        )?.[0]
+        const kind = /\bE(?:CONN[A-Z]+|NOTFOUND|TIMEDOUT|AI_AGAIN)\b|(?<= )[45]\d\d(?= [A-Z])/.exec(log)?.[0]
         const why =
           kind ?? (/imeout|within/.test(detail) ? "no answer in time" : "it does not answer as a browser does")
         return new BrowserError({ detail: `${name} cannot be reached: ${/^\d/.test(why) ? `HTTP ${why}` : why}` })

@@ -15,7 +15,7 @@ export class PageError extends Schema.TaggedError<PageError>()("PageError", {
   detail: Schema.String,
   /** Whether there was no answer at all in time: a page that hangs. */
   late: Schema.optionalWith(Schema.Boolean, { default: () => false }),
-  /** Playwright's log of the call: what it waited for. */
+  /** All that Playwright says of it: what it waited for, what the browser wrote. */
   log: Schema.optionalWith(Schema.String, { default: () => "" })
 }) {
   override get message(): string {
@@ -64,6 +64,6 @@ export const attempt = (seconds: number, ask: () => Promise<unknown>): Effect.Ef
 
 const pageError = (error: unknown): PageError => {
   const text = (error instanceof Error ? error.message : String(error)).replace(/\x1b\[\d*m/g, "").slice(0, 20_000)
-  const [said = "", log = ""] = text.split(/\n\s*Call log:\n/, 2)
-  return new PageError({ detail: said.replace(/^[a-zA-Z]+\.[a-zA-Z]+: (Error: )?/, "").slice(0, 500), log })
+  const [said = ""] = text.split(/\n\s*Call log:\n/, 1)
+  return new PageError({ detail: said.replace(/^[a-zA-Z]+\.[a-zA-Z]+: (Error: )?/, "").slice(0, 500), log: text })
 }

@@ -61,7 +61,9 @@ export const open = Effect.fn("Visit.open")(function* (window: Window, url: stri
     return undefined
   }
   if (/interrupted by another navigation/.test(detail) && !page.url().startsWith("chrome-error:")) return undefined
-  return yield* new ToolFailure({ error: `${url.slice(0, 500)} was not opened: ${notOpened(window, url, gone.left)}` })
+  const why = notOpened(window, url, gone.left)
+  window.failed = undefined
+  return yield* new ToolFailure({ error: `${url.slice(0, 500)} was not opened: ${why}` })
 })
 
 const known: ReadonlyArray<readonly [RegExp, string]> = [
