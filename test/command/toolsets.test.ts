@@ -155,9 +155,8 @@ const expectWorked = (place: Workplace, tools: ReadonlyArray<string>) => {
   const failed = results.filter(({ value }) => "error" in JSON.parse(value) && JSON.parse(value).error !== "")
   expect(failed.map(({ name, value }) => `${name}: ${value}`)).toEqual([])
   const stats = row?.tool_stats ?? {}
-  expect(Object.keys(stats).filter((name) => (stats[name]?.success ?? 0) > 0 && stats[name]?.failure === 0)).toEqual(
-    tools
-  )
+  const worked = Object.keys(stats).filter((name) => (stats[name]?.success ?? 0) > 0 && stats[name]?.failure === 0)
+  expect(worked.toSorted()).toEqual(tools.toSorted())
   expect(row).toMatchObject({ completed: true, partial: false })
   expect(JSON.stringify(row)).not.toContain(png.toString("base64").slice(0, 40))
 }
@@ -196,7 +195,7 @@ it("Every tool of the default distribution works, and leaves no browser, file or
   await expectNothingLeft(place, run.pid)
 })
 
-it("Every tool there is works in several prompts at once, also in containers' stead on this machine", async () => {
+it("Every tool there is works in several prompts at once", async () => {
   const { url } = await world()
   const place = new Workplace()
   place.dataset(["One.", "Two.", "Three."])

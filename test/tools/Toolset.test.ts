@@ -11,9 +11,11 @@ test("The catalogue holds every toolset, and every tool is known by name", async
   expect(all.map(({ name }) => name)).toEqual(Catalogue.names)
   expect(Catalogue.toolNames).toHaveLength(24)
   expect([...all.flatMap(({ toolNames }) => toolNames)].sort()).toEqual([...Catalogue.toolNames].sort())
-  for (const { tools, toolNames, lacks } of all) {
-    if (lacks === null) expect(tools.map(({ name }) => name)).toEqual(toolNames)
-    else expect(tools).toEqual([])
+  for (const { tools, missing, toolNames, lacks } of all) {
+    if (lacks === null) {
+      expect([...tools, ...missing].map(({ name }) => name).sort()).toEqual([...toolNames].sort())
+      expect(tools).not.toEqual([])
+    } else expect(tools).toEqual([])
   }
   expect(all.filter(({ lacks }) => lacks === null).map(({ name }) => name)).toEqual(
     expect.arrayContaining(["web", "terminal", "file", "moa", "todo", "code_execution"])
