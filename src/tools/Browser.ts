@@ -7,6 +7,7 @@ import * as Remote from "./browser/Remote.ts"
 import * as Sessions from "./browser/Sessions.ts"
 import type { Source } from "./browser/Source.ts"
 import * as Tools from "./browser/Tools.ts"
+import * as Api from "./net/Api.ts"
 import * as Guard from "./net/Guard.ts"
 import type { Setting } from "./Setting.ts"
 import { type Built, lacking } from "./Toolset.ts"
@@ -52,10 +53,11 @@ const sourceOf = (
       ? Effect.map(Remote.shared(secret, rules), Either.right)
       : Effect.succeed(Either.left("BROWSER_CDP_URL is no ws, wss, http or https address"))
   }
-  const rent = Cloud.browserbase(setting) ?? Cloud.browserUse(setting)
-  if (rent !== undefined) return Effect.succeed(Either.right(Remote.rented(rent, rules)))
-  return Either.match(Program.find(variables), {
-    onLeft: (lacks) => Effect.succeed(Either.left(lacks)),
-    onRight: (program) => Effect.map(Local.make(program, guard), Either.right)
+  return Effect.gen(function* () {
+    const api = yield* Api.make()
+    const rent = Cloud.browserbase(setting, api) ?? Cloud.browserUse(setting, api)
+    if (rent !== undefined) return Either.right(Remote.rented(rent, rules))
+    const program = Program.find(variables)
+    return Either.isLeft(program) ? Either.left(program.left) : Either.right(yield* Local.make(program.right, guard))
   })
 }

@@ -4,7 +4,7 @@ import { isLoopback } from "../model/openai/Transport.ts"
 import * as Arguments from "./Arguments.ts"
 import * as Media from "./Media.ts"
 import * as Access from "./net/Access.ts"
-import * as Service from "./net/Service.ts"
+import * as Api from "./net/Api.ts"
 import * as ToolGateway from "./net/ToolGateway.ts"
 import * as Product from "./Product.ts"
 import type { Setting } from "./Setting.ts"
@@ -38,8 +38,8 @@ const chosen = (setting: Setting): Effect.Effect<Speaker | undefined, never, Sco
   const { ttsModel, ttsVoice, variables } = setting
   const access = ttsModel === "" ? undefined : accessOf(setting)
   if (access !== undefined) {
-    return Effect.map(Service.make({ ...access, patience: setting.timeout }), (service) =>
-      SpeechApi.make(service, ttsModel, ttsVoice)
+    return Effect.map(Api.make(), (api) =>
+      SpeechApi.make(Access.open(api, access, setting.timeout), ttsModel, ttsVoice)
     )
   }
   const path = Espeak.find(variables)
@@ -49,15 +49,11 @@ const chosen = (setting: Setting): Effect.Effect<Speaker | undefined, never, Sco
 
 /** Who is asked for `--tts_model`: the run's endpoint where there is a key for it, else the tool gateway. */
 const accessOf = ({ endpoint, variables }: Setting): Access.Access | undefined => {
-  const own = endpoint !== null && URL.canParse(endpoint.baseUrl) ? Access.of(endpoint) : undefined
-  const able = own !== undefined && (own.authorization !== undefined || isLoopback(own.base.hostname))
-  const door = ToolGateway.doorOf(variables, "openai-audio")
-  if (able || door === undefined || !URL.canParse(door.url)) return able ? own : undefined
-  return {
-    base: new URL(/\/v1$/.test(door.url) ? door.url : `${door.url}/v1`),
-    authorization: `Bearer ${door.token}`,
-    secrets: [door.token]
-  }
+  const own = endpoint !== null && URL.canParse(endpoint.baseUrl) ? Access.ofEndpoint(endpoint) : undefined
+  if (own !== undefined && (own.key !== undefined || isLoopback(new URL(own.base).hostname))) return own
+  const gateway = ToolGateway.accessOf(variables, "openai-audio", "The tool gateway")
+  if (gateway === undefined || !URL.canParse(gateway.base)) return undefined
+  return /\/v1\/*$/.test(gateway.base) ? gateway : { ...gateway, base: Api.at(gateway.base, "/v1") }
 }
 
 const tool = ({ say }: Speaker, media: Media.Media): Tool.Tool => {

@@ -122,7 +122,7 @@ describe("The endpoint's speech", () => {
       Effect.gen(function* () {
         const tools = yield* made
         const bad = yield* call(tools, { text: "x" })
-        expect(bad.result.error).toMatch(/401.*does not accept the key.*bad key \*\*\*/)
+        expect(bad.result.error).toMatch(/refuses the key \(HTTP 401\): bad key \*\*\*/)
         expect((yield* call(tools, { text: "x" })).result.error).toContain("no sound")
         expect((yield* call(tools, { text: "x" })).result.error).toContain("no sound")
         expect((yield* call(tools, { text: "x".repeat(4097) })).result.error).toBe(

@@ -1,11 +1,12 @@
 /** Which way pictures are made here: the endpoint's images API, a chat model of it, or FAL. */
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import * as Prices from "../../model/Prices.ts"
 import * as Access from "../net/Access.ts"
-import * as Service from "../net/Service.ts"
+import * as Api from "../net/Api.ts"
 import * as ToolGateway from "../net/ToolGateway.ts"
 import * as Paid from "../Paid.ts"
 import type { EndpointSetting, Setting } from "../Setting.ts"
+import type { Variables } from "../Variables.ts"
 import * as ChatImages from "./ChatImages.ts"
 import * as Fal from "./Fal.ts"
 import * as ImagesApi from "./ImagesApi.ts"
@@ -18,18 +19,8 @@ export type Chosen = Painter | string
 /** Looks at keys and options only. */
 export const make = (setting: Setting): Effect.Effect<Chosen, never, Scope.Scope> => {
   const { endpoint, imageBackend, imageModel, variables } = setting
-  const key = variables.secret("FAL_KEY")
-  const door = ToolGateway.doorOf(variables, "fal-queue")
-  const access =
-    key !== undefined
-      ? {
-          url: variables.plain("FAL_API_URL") ?? "https://queue.fal.run",
-          authorization: `Key ${Redacted.value(key)}`,
-          secret: Redacted.value(key)
-        }
-      : door !== undefined
-        ? { url: door.url, authorization: `Bearer ${door.token}`, secret: door.token }
-        : undefined
+  const own = ofFal(variables)
+  const access = own ?? ToolGateway.accessOf(variables, "fal-queue", "FAL")
   const namesFal = imageModel.includes("fal-ai/")
   const isFal = imageBackend === "fal" || (imageBackend === null && (imageModel === "" || namesFal))
   if (!isFal || (namesFal && access === undefined && imageBackend === null)) {
@@ -40,30 +31,34 @@ export const make = (setting: Setting): Effect.Effect<Chosen, never, Scope.Scope
   }
   if (access === undefined)
     return Effect.succeed(imageBackend === "fal" ? "no FAL_KEY" : "no --image_model, and no FAL_KEY")
-  if (!URL.canParse(access.url))
+  if (!URL.canParse(access.base))
     return Effect.succeed("no valid address of FAL, as FAL_API_URL or FAL_QUEUE_GATEWAY_URL is none")
   // What is named along with FAL itself can only be a model of FAL's.
-  const own = namesFal || (imageBackend === "fal" && /^[\w.-]+(\/[\w.-]+)+$/.test(imageModel))
-  const model = own ? imageModel : Fal.defaultModel
+  const isIts = namesFal || (imageBackend === "fal" && /^[\w.-]+(\/[\w.-]+)+$/.test(imageModel))
+  const model = isIts ? imageModel : Fal.defaultModel
   return Effect.gen(function* () {
-    const base = new URL(access.url)
-    const service = yield* Service.make({
-      base,
-      authorization: access.authorization,
-      secrets: [access.secret],
-      patience: setting.timeout
-    })
-    const read = yield* Picture.reader(setting.allowPrivateNetwork, base)
-    return Fal.make({ service, model, read, paid: Paid.make() })
+    const service = Access.open(yield* Api.make(), access, setting.timeout)
+    const read = yield* Picture.reader(setting.allowPrivateNetwork, new URL(access.base))
+    const purchase = own === undefined ? { header: ToolGateway.onceHeader } : {}
+    return Fal.make({ service, purchase, model, read, paid: Paid.make() })
   })
+}
+
+/** FAL itself, by the user's own key. */
+const ofFal = (variables: Variables): Access.Access | undefined => {
+  const secret = variables.secret("FAL_KEY")
+  if (secret === undefined) return undefined
+  const base = variables.plain("FAL_API_URL") ?? "https://queue.fal.run"
+  return { service: "FAL", base, key: { header: "authorization", before: "Key ", secret, name: "FAL_KEY" } }
 }
 
 /** The first picture tells whether there is an images API; where there is none, the model is asked as one that chats. */
 const ofEndpoint = (setting: Setting, endpoint: EndpointSetting): Effect.Effect<Painter, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { imageModel: model } = setting
-    const { base, authorization, secrets } = Access.of(endpoint)
-    const service = yield* Service.make({ base, authorization, secrets, patience: setting.timeout })
+    const access = Access.ofEndpoint(endpoint)
+    const service = Access.open(yield* Api.make(), access, setting.timeout)
+    const base = new URL(access.base)
     const read = yield* Picture.reader(setting.allowPrivateNetwork, base)
     const chat = ChatImages.make(model, read)
     const price = Prices.priceOf({ model, prices: setting.prices })

@@ -1,7 +1,9 @@
 /** Pictures of FAL's queue: a request is handed in, looked after until it is done, and its result fetched. FAL names no price, so nothing is counted. */
 import { Clock, Duration, Effect, Exit, Option, Schema } from "effect"
 import { noUsage } from "../../model/Model.ts"
-import type * as Service from "../net/Service.ts"
+import type { Service } from "../net/Access.ts"
+import type * as Api from "../net/Api.ts"
+import { textOf } from "../net/Reply.ts"
 import type * as Paid from "../Paid.ts"
 import type { Painter, Ratio, Wish } from "./Painter.ts"
 import * as Picture from "./Picture.ts"
@@ -35,18 +37,18 @@ const [readTicket, readState, readResult] = [
   Schema.decodeUnknownOption(Result)
 ]
 
-const textOf = ({ bytes }: Service.Reply): string => Buffer.from(bytes).toString("utf8")
-
 export interface Options {
-  readonly service: Service.Service
+  readonly service: Service
+  /** How the service knows the tries for one picture. */
+  readonly purchase: NonNullable<Api.Call["purchase"]>
   readonly model: string
   readonly read: Picture.Read
   readonly paid: ReturnType<typeof Paid.make>
 }
 
 /** Draws by a model of FAL's. */
-export const make = ({ service, model, read, paid }: Options): Painter => {
-  const small = { maxBytes: 1_000_000, seconds: 30 }
+export const make = ({ service, purchase, model, read, paid }: Options): Painter => {
+  const small = { maxBytes: 1_000_000, timeout: 30 }
   // Models of one app share its requests: `fal-ai/flux/schnell` is of `fal-ai/flux`.
   const requests = `/${model.split("/").slice(0, 2).join("/")}/requests`
   let sized = true
@@ -57,8 +59,7 @@ export const make = ({ service, model, read, paid }: Options): Painter => {
       const reply = yield* service.call({ method: "GET", path: `${requests}/${id}/status`, ...small })
       if (reply.status >= 300) return yield* service.refusal(reply)
       const state = Option.getOrUndefined(readState(textOf(reply)))
-      if (state === undefined)
-        return yield* service.failure(`${service.base.host} does not say how the request is doing`)
+      if (state === undefined) return yield* service.failure(`${service.service} does not say how the request is doing`)
       if (state.status === "COMPLETED") return
       if (state.status !== "IN_QUEUE" && state.status !== "IN_PROGRESS") {
         return yield* service.failure(`the request ended as ${state.status}; try other words`)
@@ -83,11 +84,12 @@ export const make = ({ service, model, read, paid }: Options): Painter => {
       method: "POST",
       path: `/${model}`,
       json: { prompt, num_images: 1, ...shape },
+      purchase,
       ...small
     })
     if (reply.status >= 300) return reply
     const ticket = Option.getOrUndefined(readTicket(textOf(reply)))
-    if (ticket === undefined) return yield* service.failure(`${service.base.host} did not take the request`)
+    if (ticket === undefined) return yield* service.failure(`${service.service} did not take the request`)
     yield* Effect.onExit(finished(ticket.request_id), (exit) =>
       Exit.isSuccess(exit) ? Effect.void : cancel(ticket.request_id)
     )
@@ -95,7 +97,7 @@ export const make = ({ service, model, read, paid }: Options): Painter => {
       method: "GET",
       path: `${requests}/${ticket.request_id}`,
       maxBytes: Picture.maxAnswerBytes,
-      seconds: 60
+      timeout: 60
     })
   })
   const bill = (wish: Wish) => paid(Effect.map(asked(wish), (value) => ({ value, usage: noUsage })))
@@ -110,7 +112,7 @@ export const make = ({ service, model, read, paid }: Options): Painter => {
       if (reply.status >= 300) return yield* service.refusal(reply)
       const result = Option.getOrUndefined(readResult(textOf(reply)))
       const url = (result?.images?.[0] ?? result?.image)?.url
-      if (url === undefined) return yield* service.failure(`no picture came from ${service.base.host}; try other words`)
+      if (url === undefined) return yield* service.failure(`no picture came from ${service.service}; try other words`)
       return yield* read(url)
     })
   }

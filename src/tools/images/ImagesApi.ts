@@ -2,7 +2,8 @@
 import { Effect, Option, Predicate, Schema } from "effect"
 import { noUsage, type Price } from "../../model/Model.ts"
 import * as Prices from "../../model/Prices.ts"
-import * as Service from "../net/Service.ts"
+import type { Service } from "../net/Access.ts"
+import * as Reply from "../net/Reply.ts"
 import type * as Paid from "../Paid.ts"
 import type { ToolFailure } from "../Tool.ts"
 import type { ToolSession } from "../ToolSession.ts"
@@ -10,7 +11,7 @@ import { NoSuchApi, type Ratio, type Wish } from "./Painter.ts"
 import * as Picture from "./Picture.ts"
 
 /** Seconds for one picture: the slowest models take two minutes. */
-const seconds = 300
+const timeout = 300
 
 const square = "1024x1024"
 
@@ -59,7 +60,7 @@ const decode = Schema.decodeUnknownOption(Body)
 
 export interface Options {
   readonly api: Api
-  readonly service: Service.Service
+  readonly service: Service
   readonly model: string
   readonly price: Price | undefined
   readonly read: Picture.Read
@@ -76,10 +77,10 @@ export const make = ({ api, service, model, price, read, paid }: Options) => {
         path: api.path,
         json: { model, prompt, ...api.fields(model), ...(sized ? api.shape(model, ratio) : {}) },
         maxBytes: Picture.maxAnswerBytes,
-        seconds
+        timeout
       }),
       (reply) => {
-        const body = reply.status < 300 ? decode(Buffer.from(reply.bytes).toString("utf8")) : Option.none()
+        const body = reply.status < 300 ? decode(Reply.textOf(reply)) : Option.none()
         const usage = Option.match(body, { onNone: () => noUsage, onSome: ({ usage }) => usageOf(usage, price) })
         return { value: { reply, body }, usage }
       }
@@ -100,22 +101,21 @@ export const make = ({ api, service, model, price, read, paid }: Options) => {
     const given = Option.getOrUndefined(first)
     if (given?.b64_json) return yield* Picture.fromBase64(given.b64_json)
     if (given?.url) return yield* read(given.url)
-    const said = Option.isSome(body) ? "an empty list" : Service.wordsOf(reply)
-    return yield* service.failure(`no picture came from ${service.base.host}: ${said}`)
+    const said = Option.isSome(body) ? "an empty list" : Reply.wordsOf(reply)
+    return yield* service.failure(`no picture came from ${service.service}: ${said}`)
   })
   return drawn
 }
 
-const refusesSize = (reply: Service.Reply): boolean =>
-  (reply.status === 400 || reply.status === 422) &&
-  /\bsizes?\b|dimension|resolution|aspect/i.test(Service.wordsOf(reply))
+const refusesSize = (reply: Reply.Reply): boolean =>
+  (reply.status === 400 || reply.status === 422) && /\bsizes?\b|dimension|resolution|aspect/i.test(Reply.wordsOf(reply))
 
 /** Whether it is the API that is missing, rather than the model or what it is asked. */
-const isElsewhere = (reply: Service.Reply, model: string): boolean => {
+const isElsewhere = (reply: Reply.Reply, model: string): boolean => {
   const { status } = reply
-  const words = Service.wordsOf(reply)
+  const words = Reply.wordsOf(reply)
   if (status === 405 || status === 501) return true
-  if (status === 404) return !/model_not_found/.test(JSON.stringify(Service.bodyOf(reply))) && !words.includes(model)
+  if (status === 404) return !/model_not_found/.test(JSON.stringify(Reply.bodyOf(reply))) && !words.includes(model)
   return (status === 400 || status === 422) && /not support|unsupported|not implemented/i.test(words)
 }
 

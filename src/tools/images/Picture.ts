@@ -4,6 +4,7 @@ import * as Address from "../net/Address.ts"
 import * as Fetch from "../net/Fetch.ts"
 import * as Guard from "../net/Guard.ts"
 import { ToolFailure } from "../Tool.ts"
+import * as Header from "../vision/Header.ts"
 
 /** Bytes of a picture at most. */
 export const maxBytes = 30_000_000
@@ -17,22 +18,23 @@ export interface Picture {
   readonly extension: "png" | "jpg" | "webp" | "gif"
 }
 
-const begins = (bytes: Uint8Array, from: number, text: string): boolean =>
-  Buffer.from(bytes.subarray(from, from + text.length)).toString("latin1") === text
-
-/** What kind of picture the bytes are; undefined for none of those that models and browsers know. */
-export const extensionOf = (bytes: Uint8Array): Picture["extension"] | undefined => {
-  if (begins(bytes, 0, "\x89PNG\r\n\x1a\n") && begins(bytes, 12, "IHDR")) return "png"
-  if (begins(bytes, 0, "\xff\xd8\xff") && bytes.length > 100) return "jpg"
-  if (begins(bytes, 0, "RIFF") && begins(bytes, 8, "WEBPVP8")) return "webp"
-  if ((begins(bytes, 0, "GIF87a") || begins(bytes, 0, "GIF89a")) && bytes.length > 13) return "gif"
-  return undefined
+/** The kinds that models and browsers know. */
+const extensions: Partial<Record<Header.Kind, Picture["extension"]>> = {
+  png: "png",
+  jpeg: "jpg",
+  webp: "webp",
+  gif: "gif"
 }
+
+/** Bytes of the smallest picture. */
+const minBytes = 30
 
 /** Takes bytes for a picture, if they are one. */
 export const of = (bytes: Uint8Array): Either.Either<Picture, ToolFailure> => {
   if (bytes.length > maxBytes) return Either.left(new ToolFailure({ error: `the picture has more than 30 MB` }))
-  const extension = extensionOf(bytes)
+  const kind =
+    bytes.length < minBytes ? undefined : Header.kindOf(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length))
+  const extension = kind && extensions[kind]
   return extension === undefined
     ? Either.left(new ToolFailure({ error: "what came is no PNG, JPEG, WebP or GIF picture; try again" }))
     : Either.right({ bytes, extension })

@@ -1,20 +1,51 @@
-/** How a run's own endpoint is asked beside its model: the address without what it may hold of a password, and the header. Pure. */
-import { Redacted } from "effect"
+/** A service by its address and by who asks it: what its calls have in common, and calls by their paths alone. */
+import { Effect, Redacted } from "effect"
 import * as OpenAi from "../../model/OpenAi.ts"
 import type { EndpointSetting } from "../Setting.ts"
+import type { ToolFailure } from "../Tool.ts"
+import * as Api from "./Api.ts"
+import type { Reply } from "./Reply.ts"
 
 export interface Access {
-  readonly base: URL
-  readonly authorization: string | undefined
-  /** What no message may show. */
-  readonly secrets: ReadonlyArray<string>
+  /** Name of the service, for people. */
+  readonly service: string
+  /** Up to where the paths of its calls begin. */
+  readonly base: string
+  readonly key: Api.Key | undefined
 }
 
-/** The access to an endpoint whose address is one. */
-export const of = ({ apiKey, baseUrl }: Pick<EndpointSetting, "apiKey" | "baseUrl">): Access => {
+/** The run's own endpoint, beside its model, by the same key or password. Its address must be one. */
+export const ofEndpoint = ({ apiKey, baseUrl }: Pick<EndpointSetting, "apiKey" | "baseUrl">): Access => {
   const base = new URL(baseUrl)
-  const credentials = OpenAi.credentials(base, apiKey === undefined ? "" : Redacted.value(apiKey))
+  const { authorization, secrets } = OpenAi.credentials(base, apiKey === undefined ? "" : Redacted.value(apiKey))
   base.username = ""
   base.password = ""
-  return { base, ...credentials }
+  base.hash = ""
+  const [secret, ...also] = secrets.map((each) => Redacted.make(each))
+  const before = authorization?.slice(0, authorization.indexOf(" ") + 1) ?? ""
+  const key = secret && { header: "authorization", before, secret, also }
+  return { service: base.host, base: base.href, key }
 }
+
+export interface Service extends Pick<Access, "service"> {
+  /** The last answer, whatever its status; fails when none came whole. */
+  readonly call: (
+    call: Omit<Api.Call, keyof Access | "url"> & { readonly path: string }
+  ) => Effect.Effect<Reply, ToolFailure>
+  /** What an answer that is no success means, for a model. */
+  readonly refusal: (reply: Reply) => ToolFailure
+  /** A failure in which no secret is shown. */
+  readonly failure: (text: string) => ToolFailure
+}
+
+/** A service whose work is worth waiting for: `patience` is in seconds. */
+export const open = (api: Api.Api, access: Access, patience: number): Service => ({
+  service: access.service,
+  call: ({ path, ...call }) =>
+    Effect.mapError(
+      api.reply({ tries: 5, patience, ...call, ...access, url: Api.at(access.base, path) }),
+      Api.toFailure
+    ),
+  refusal: (reply) => Api.toFailure(Api.refused(reply, access)),
+  failure: (text) => Api.toFailure(Api.failed(text, access))
+})

@@ -1,8 +1,10 @@
 /** Calls of services that the user has a key of: bounded in size and time, tried again where that helps, the key in no word of an error. */
-import { Clock, Duration, Effect, Option, Redacted, Schema, type Scope } from "effect"
+import { Clock, Duration, Effect, Fiber, Option, Random, Redacted, Schema, type Scope } from "effect"
 import * as Failure from "../../model/openai/Failure.ts"
+import * as Retry from "../../model/Retry.ts"
 import { ToolFailure } from "../Tool.ts"
 import { upTo } from "./Fetch.ts"
+import * as Reply from "./Reply.ts"
 import * as Route from "./Route.ts"
 
 /** A service gave no answer that can be used. `message` is for the model. */
@@ -23,8 +25,10 @@ export interface Key {
   /** What stands before it there, such as `Bearer `. */
   readonly before?: string
   readonly secret: Redacted.Redacted
-  /** The variables that hold it, for people. */
-  readonly name: string
+  /** What no message may show besides, such as the password in it. */
+  readonly also?: ReadonlyArray<Redacted.Redacted>
+  /** The variables that hold it, for people; none for the key of the run's endpoint. */
+  readonly name?: string
 }
 
 export interface Call {
@@ -32,38 +36,38 @@ export interface Call {
   readonly service: string
   readonly url: string
   /** POST where there is a body, GET else. */
-  readonly method?: "GET" | "POST"
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH"
   readonly headers?: Readonly<Record<string, string>>
   readonly key?: Key | undefined
   /** A body that is sent as JSON. */
   readonly json?: object
-  /** Any other body. */
-  readonly body?: { readonly bytes: Uint8Array; readonly type: string }
   /** Seconds of one try at most; 30 by default. */
   readonly timeout?: number
   /** Bytes of the answer at most; 8 MB by default. */
   readonly maxBytes?: number
-  /** Tries at most, for a call that costs when it fails; 4 by default. */
+  /** Tries at most; 4 by default. */
   readonly tries?: number
-}
-
-export interface Answer {
-  readonly bytes: Uint8Array
-  /** In lower case, without parameters; empty for none. */
-  readonly contentType: string
+  /** Seconds to wait between tries at most, all together; 30 by default. */
+  readonly patience?: number
+  /**
+   * Set for what must not be had twice: there is another try only when the service surely did nothing, or when it is told by this
+   * header that it is for the same.
+   */
+  readonly purchase?: { readonly header?: string }
 }
 
 export interface Api {
-  /** The answer's bytes; fails for every status but those of 200 to 299. */
-  readonly bytes: (call: Call) => Effect.Effect<Answer, ApiError>
+  /** The last answer, whatever its status; fails when none came whole. */
+  readonly reply: (call: Call) => Effect.Effect<Reply.Reply, ApiError>
+  /** The answer; fails for every status but those of 200 to 299. */
+  readonly bytes: (call: Call) => Effect.Effect<Uint8Array, ApiError>
   /** The answer as the schema reads it, the key left out wherever it stands. */
   readonly json: <A, I>(call: Call, schema: Schema.Schema<A, I>) => Effect.Effect<A, ApiError>
 }
 
-/** Seconds to wait between tries at most, all together. */
-const patience = 30
+const defaults = { timeout: 30, maxBytes: 8_000_000, tries: 4, patience: 30 } as const
 
-const defaults = { timeout: 30, maxBytes: 8_000_000, tries: 4 } as const
+const pace = { base: Duration.seconds(1), growth: 2, cap: Duration.seconds(15) }
 
 /** A failed call as a tool's failure. */
 export const toFailure = ({ message }: ApiError): ToolFailure => new ToolFailure({ error: message })
@@ -77,110 +81,136 @@ export const text = Schema.optionalWith(
   { default: () => "" }
 )
 
-/** `path` below a service's address, whatever path that has itself. */
-export const at = (base: string, path: string): string => `${base.replace(/\/+$/, "")}${path}`
+/** `path` below a service's address, whatever path and query that has itself. */
+export const at = (base: string, path: string): string => {
+  const [place = "", query = ""] = base.split(/\?(.*)/s)
+  const more = query === "" ? "" : `${path.includes("?") ? "&" : "?"}${query}`
+  return `${place.replace(/\/+$/, "")}${path}${more}`
+}
 
-/** Addresses of services are the user's own, private ones too. Redirects are not followed: a key goes nowhere else. */
+/** What went wrong with a service, in one line without its key. */
+export const failed = (words: string, { key }: Pick<Call, "key">, status = 0): ApiError => {
+  const others = (key?.also ?? []).reduce((shown, each) => Failure.withoutKey(shown, Redacted.value(each)), words)
+  return new ApiError({ detail: Failure.oneLine(others, secretOf(key)), status })
+}
+
+/** An answer that is no success as an error. */
+export const refused = (reply: Reply.Reply, call: Pick<Call, "service" | "key">): ApiError =>
+  failed(Reply.meaningOf(reply, call), call, reply.status)
+
+/**
+ * Addresses of services are the user's own, private ones too. Redirects are not followed: a key goes nowhere else. Where a caller
+ * may not be interrupted, neither is a try that has begun, but a pause between tries is.
+ */
 export const make = (options: Pick<Route.Options, "environment"> = {}): Effect.Effect<Api, never, Scope.Scope> =>
   Effect.map(Route.make(options), (route) => {
-    const bytes = Effect.fn("Api.bytes")(function* (call: Call) {
-      if (!URL.canParse(call.url) || !/^https?:/i.test(call.url)) {
-        return yield* new ApiError({ detail: `the address of ${call.service} is no http or https URL` })
+    const reply = Effect.fn("Api.reply")(function* (given: Call) {
+      if (!URL.canParse(given.url) || !/^https?:/i.test(given.url)) {
+        return yield* new ApiError({ detail: `the address of ${given.service} is no http or https URL` })
       }
-      const url = new URL(call.url)
+      const url = new URL(given.url)
       const way = yield* Effect.mapError(route(url), (detail) => new ApiError({ detail }))
-      const { tries = defaults.tries, timeout = defaults.timeout } = call
+      const call = yield* named(given)
+      const { tries = defaults.tries, patience = defaults.patience } = call
       for (let count = 1, waited = 0; ; count++) {
-        const end = yield* Effect.timeoutTo(once(way, url, call), {
-          duration: Duration.seconds(timeout),
-          onSuccess: (ended) => ended,
-          onTimeout: (): End => ({
-            error: new ApiError({ detail: `${call.service} gave no answer within ${timeout} seconds` }),
-            wait: undefined
-          })
-        })
-        if ("answer" in end) return end.answer
-        const wait = end.wait === "some" ? 2 ** (count - 1) : end.wait
-        if (wait === undefined || count >= tries || waited + wait > patience) return yield* end.error
+        const { result, again, asked } = yield* attempt(way, url, call)
+        const own = Retry.delay(pace, count, yield* Random.next)
+        const wait = Duration.toSeconds(Option.getOrElse(asked, () => own))
+        if (!again || count >= tries || waited + wait > patience) return yield* result
         waited += wait
-        yield* Effect.sleep(Duration.seconds(wait))
+        yield* Effect.interruptible(Effect.sleep(Duration.seconds(wait)))
       }
     })
+    const success = (call: Call) =>
+      Effect.filterOrFail(
+        reply(call),
+        ({ status }) => status < 300,
+        (answer) => refused(answer, call)
+      )
     return {
-      bytes,
+      reply,
+      bytes: (call) => Effect.map(success(call), ({ bytes }) => bytes),
       json: (call, schema) =>
-        Effect.flatMap(bytes(call), (answer) =>
-          Schema.decode(Schema.parseJson(schema))(
-            without(
-              Buffer.from(answer.bytes)
-                .toString("utf8")
-                .replace(/^\uFEFF/, ""),
-              call
-            )
-          ).pipe(
-            Effect.mapError(
-              () => new ApiError({ detail: `${call.service} answered, but not with the JSON that it documents` })
-            )
+        Effect.flatMap(success(call), (answer) =>
+          Effect.mapError(
+            Schema.decode(Schema.parseJson(schema))(without(Reply.textOf(answer), call.key)),
+            () => new ApiError({ detail: `${call.service} answered, but not with the JSON that it documents` })
           )
         )
     }
   })
 
-const secret = ({ key }: Call): string => (key === undefined ? "" : Redacted.value(key.secret))
+const secretOf = (key: Key | undefined): string => (key === undefined ? "" : Redacted.value(key.secret))
 
 /** A text without the whole key in it: one of a few letters would hit words that have nothing to do with it. */
-const without = (said: string, call: Call): string =>
-  secret(call).length < 8 ? said : said.replaceAll(secret(call), "***")
+const without = (said: string, key: Key | undefined): string =>
+  secretOf(key).length < 8 ? said : said.replaceAll(secretOf(key), "***")
 
-type End =
-  | { readonly answer: Answer }
-  /** Seconds to wait before it is tried again, or as many as for any failure; undefined when that would not help. */
-  | { readonly error: ApiError; readonly wait: number | "some" | undefined }
+/** A purchase with the header that names it, the same for every try. */
+const named = (call: Call): Effect.Effect<Call> => {
+  const header = call.purchase?.header
+  if (header === undefined) return Effect.succeed(call)
+  return Effect.map(Effect.all([Random.nextInt, Random.nextInt]), ([one, two]) => ({
+    ...call,
+    headers: { ...call.headers, [header]: `batch-runner-${one}-${two}` }
+  }))
+}
+
+/** How a try ended. */
+interface End {
+  readonly result: Effect.Effect<Reply.Reply, ApiError>
+  /** Whether another may be made. */
+  readonly again: boolean
+  /** The wait that the service asks for. */
+  readonly asked: Option.Option<Duration.Duration>
+}
+
+const over = (result: ApiError, again = false): End => ({ result, again, asked: Option.none() })
+
+const attempt = (way: Route.Way, url: URL, call: Call): Effect.Effect<End> => {
+  const { service, timeout = defaults.timeout } = call
+  const bounded = Effect.timeoutTo(once(way, url, call), {
+    duration: Duration.seconds(timeout),
+    onSuccess: (end) => end,
+    onTimeout: () => over(new ApiError({ detail: `${service} gave no answer within ${timeout} seconds` }))
+  })
+  // Where nothing may be interrupted, no limit of time holds but that of another fiber, which only this one ends early.
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDaemon(Effect.interruptible(bounded)), (fiber) =>
+      Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interrupt(fiber))
+    )
+  )
+}
 
 const once = Effect.fnUntraced(function* (way: Route.Way, url: URL, call: Call) {
   const now = yield* Clock.currentTimeMillis
-  const { service, key, maxBytes = defaults.maxBytes } = call
-  const failed = (words: string, status = 0) => new ApiError({ detail: Failure.oneLine(words, secret(call)), status })
+  const { service, key, json, purchase, maxBytes = defaults.maxBytes } = call
+  /** Whether the tries for the same are one for the service. */
+  const free = purchase === undefined || purchase.header !== undefined
   const exchange = async (signal: AbortSignal): Promise<End> => {
-    const type = call.json === undefined ? call.body?.type : "application/json"
     const response = await way.fetch(url, {
-      method: call.method ?? (type === undefined ? "GET" : "POST"),
+      method: call.method ?? (json === undefined ? "GET" : "POST"),
       dispatcher: way.dispatcher,
       redirect: "manual",
       signal,
       headers: {
-        ...(type === undefined ? {} : { "content-type": type }),
+        "user-agent": "batch-runner",
+        ...(json === undefined ? {} : { "content-type": "application/json" }),
         ...call.headers,
         ...(key === undefined ? {} : { [key.header]: `${key.before ?? ""}${Redacted.value(key.secret)}` })
       },
-      body: call.json === undefined ? (call.body?.bytes ?? null) : JSON.stringify(call.json)
+      body: json === undefined ? null : JSON.stringify(json)
     })
     const { status, headers } = response
-    const { bytes, cut } = await upTo(response.body, status < 300 ? maxBytes : 100_000)
-    if (status >= 300) {
-      const words = Failure.words(parsed(Buffer.from(bytes).toString("utf8")))
-      const said = words.trim() === "" ? "" : `: ${words}`
-      if (status < 400) {
-        const to = headers.get("location") ?? "another address"
-        return { error: failed(`${service} has moved to ${to}: its address must be set anew`, status), wait: undefined }
-      }
-      if (status === 401 || status === 403) {
-        const whose = key === undefined ? "wants a key, or refuses this call" : `refuses the key in ${key.name}`
-        return { error: failed(`${service} ${whose} (HTTP ${status})${said}`, status), wait: undefined }
-      }
-      const asked = Failure.retryAfter((name) => headers.get(name), now)
-      const wait = Option.isSome(asked) ? Duration.toSeconds(asked.value) : "some"
-      if (status === 429) {
-        return { error: failed(`${service} takes no more calls now (HTTP 429): try again later${said}`, status), wait }
-      }
-      return {
-        error: failed(`${service} answers HTTP ${status}${said}`, status),
-        wait: status >= 500 ? wait : undefined
-      }
+    const { bytes, cut } = await upTo(response.body, status < 300 ? maxBytes : Reply.lookedAt)
+    const header = (name: string) => headers.get(name)
+    if (cut && status < 300) return over(failed(`${service} answered with more than ${maxBytes} bytes`, call, status))
+    const reply: Reply.Reply = { status, header, bytes }
+    return {
+      result: Effect.succeed(reply),
+      again: status >= 400 && (free ? Reply.passes(reply) : Reply.isBusy(reply)),
+      asked: Failure.retryAfter(header, now)
     }
-    if (cut) return { error: failed(`${service} answered with more than ${maxBytes} bytes`, status), wait: undefined }
-    const contentType = (headers.get("content-type")?.split(";")[0] ?? "").trim().toLowerCase()
-    return { answer: { bytes, contentType } }
   }
   return yield* Effect.catchAll(
     Effect.tryPromise({ try: exchange, catch: (error) => error }),
@@ -190,15 +220,12 @@ const once = Effect.fnUntraced(function* (way: Route.Way, url: URL, call: Call) 
       const unsendable = Failure.codeOf(cause) === "" && cause instanceof TypeError
       return Effect.succeed(
         unsendable
-          ? {
-              error: failed(`${service} cannot be asked: its address or key has characters that HTTP does not allow`),
-              wait: undefined
-            }
-          : { error: failed(`${service} cannot be reached: ${Failure.connectionWords(cause)}`), wait: "some" }
+          ? over(failed(`${service} cannot be asked: its address or key has characters that HTTP does not allow`, call))
+          : over(
+              failed(`${service} cannot be reached: ${Failure.connectionWords(cause)}`, call),
+              free || Failure.neverConnected(cause)
+            )
       )
     }
   )
 })
-
-/** A body as JSON where it is some. */
-const parsed = (body: string): unknown => Option.getOrElse(Schema.decodeOption(Schema.parseJson())(body), () => body)

@@ -20,6 +20,9 @@ export interface Options {
 /** The proxy variable holds nothing that can be used. */
 export const badProxy = "a proxy variable of the environment, such as HTTPS_PROXY, holds no address of a proxy"
 
+/** How long an answer may take is decided around a request. */
+const limits = { headersTimeout: 0, bodyTimeout: 0 } as const
+
 /** Gives the way to an address; fails with `badProxy`. Connections stay open for others, and close with the scope. */
 export const make = ({
   connect,
@@ -36,7 +39,9 @@ export const make = ({
     const undici = yield* Effect.cached(Effect.promise(() => import("./Undici.ts")))
     const direct = yield* Effect.cached(
       Effect.flatMap(undici, ({ Agent }) =>
-        keep(Effect.sync(() => new Agent({ connect: { timeout: 20_000, autoSelectFamily: true, ...connect } })))
+        keep(
+          Effect.sync(() => new Agent({ ...limits, connect: { timeout: 20_000, autoSelectFamily: true, ...connect } }))
+        )
       )
     )
     const through = yield* Effect.cachedFunction((uri: string) =>
@@ -44,7 +49,7 @@ export const make = ({
         keep(
           Effect.try({
             // Plain requests are handed to the proxy whole: many open tunnels to port 443 alone.
-            try: () => new ProxyAgent({ uri, proxyTunnel: false }),
+            try: () => new ProxyAgent({ ...limits, uri, proxyTunnel: false }),
             catch: () => badProxy
           })
         )

@@ -1,18 +1,29 @@
 /** The tool gateway of a Nous Portal subscription: the APIs of several vendors behind other addresses and one token. Pure. */
-import { Redacted } from "effect"
 import type { Variables } from "../Variables.ts"
+import type { Access } from "./Access.ts"
 
-export interface Door {
-  /** Its address, without a path. */
-  readonly url: string
-  readonly token: string
-}
+/** Its vendors, each with the variable that says another address. */
+const vendors = {
+  firecrawl: "FIRECRAWL_GATEWAY_URL",
+  "fal-queue": "FAL_QUEUE_GATEWAY_URL",
+  "openai-audio": "OPENAI_AUDIO_GATEWAY_URL",
+  "browser-use": "BROWSER_USE_GATEWAY_URL"
+} as const
 
-/** Where a vendor's API is for whoever has a token; `<VENDOR>_GATEWAY_URL` and TOOL_GATEWAY_DOMAIN say otherwise. */
-export const doorOf = (variables: Variables, vendor: string): Door | undefined => {
-  const token = variables.secret("TOOL_GATEWAY_USER_TOKEN")
-  if (token === undefined) return undefined
-  const named = variables.plain(`${vendor.toUpperCase().replaceAll("-", "_")}_GATEWAY_URL`)
+/** The variable of its token. */
+export const token = "TOOL_GATEWAY_USER_TOKEN"
+
+/** The header by which it takes several tries for one purchase. */
+export const onceHeader = "x-idempotency-key"
+
+/** A vendor's API for whoever has the token; `service` is its name, for people. */
+export const accessOf = (variables: Variables, vendor: keyof typeof vendors, service: string): Access | undefined => {
+  const secret = variables.secret(token)
+  if (secret === undefined) return undefined
   const domain = variables.plain("TOOL_GATEWAY_DOMAIN") ?? "nousresearch.com"
-  return { url: (named ?? `https://${vendor}-gateway.${domain}`).replace(/\/+$/, ""), token: Redacted.value(token) }
+  return {
+    service,
+    base: variables.plain(vendors[vendor]) ?? `https://${vendor}-gateway.${domain}`,
+    key: { header: "authorization", before: "Bearer ", secret, name: token }
+  }
 }

@@ -1,19 +1,20 @@
 /** Speech of an endpoint's API, as OpenAI documents it. It reports nothing spent, so nothing is counted. */
 import { Effect } from "effect"
 import { noUsage } from "../../model/Model.ts"
-import * as Service from "../net/Service.ts"
+import type { Service } from "../net/Access.ts"
+import * as Reply from "../net/Reply.ts"
 import * as Paid from "../Paid.ts"
 import { maxBytes, type Speaker, type Words } from "./Speaker.ts"
 
 /** Seconds for one text. */
-const seconds = 180
+const timeout = 180
 
 /** Speaks by `POST /audio/speech`; `voice` is for those who name none. */
-export const make = (service: Service.Service, model: string, voice: string): Speaker => {
+export const make = (service: Service, model: string, voice: string): Speaker => {
   const paid = Paid.make()
   const asked = ({ text, voice: named, kind = "mp3" }: Words) => {
     const json = { model, input: text, voice: named || voice || "alloy", response_format: kind }
-    const call = service.call({ method: "POST", path: "/audio/speech", json, maxBytes, seconds })
+    const call = service.call({ method: "POST", path: "/audio/speech", json, maxBytes, timeout })
     return paid(Effect.map(call, (value) => ({ value, usage: noUsage })))
   }
   return {
@@ -29,5 +30,5 @@ export const make = (service: Service.Service, model: string, voice: string): Sp
   }
 }
 
-const refusesFormat = (reply: Service.Reply): boolean =>
-  (reply.status === 400 || reply.status === 422) && /format/i.test(Service.wordsOf(reply))
+const refusesFormat = (reply: Reply.Reply): boolean =>
+  (reply.status === 400 || reply.status === 422) && /format/i.test(Reply.wordsOf(reply))

@@ -1,35 +1,26 @@
 /** Searches and reads pages with Firecrawl: its own service, one that the user runs, or the tool gateway of Nous Portal. */
 import { Effect, Schema } from "effect"
+import type { Access } from "../net/Access.ts"
 import * as Api from "../net/Api.ts"
+import * as ToolGateway from "../net/ToolGateway.ts"
 import { ToolFailure } from "../Tool.ts"
 import type { Variables } from "../Variables.ts"
 import type { ExtractBackend } from "./Extract.ts"
 import type { SearchService } from "./Search.ts"
 
-interface Account {
-  readonly base: string
-  /** One that the user runs may need none. */
-  readonly key: Api.Key | undefined
-}
-
 /** The variables of which one makes it work. */
-const needs = ["FIRECRAWL_API_KEY", "FIRECRAWL_API_URL", "TOOL_GATEWAY_USER_TOKEN"]
-
-const account = (variables: Variables): Account | undefined => {
-  const keyOf = (name: string): Api.Key | undefined => {
-    const secret = variables.secret(name)
-    return secret && { header: "authorization", before: "Bearer ", secret, name }
-  }
-  const own = variables.plain("FIRECRAWL_API_URL")
-  const key = keyOf("FIRECRAWL_API_KEY")
-  if (own !== undefined || key !== undefined) return { base: own ?? "https://api.firecrawl.dev", key }
-  const token = keyOf("TOOL_GATEWAY_USER_TOKEN")
-  if (token === undefined) return undefined
-  const domain = variables.plain("TOOL_GATEWAY_DOMAIN") ?? "nousresearch.com"
-  return { base: variables.plain("FIRECRAWL_GATEWAY_URL") ?? `https://firecrawl-gateway.${domain}`, key: token }
-}
+const needs = ["FIRECRAWL_API_KEY", "FIRECRAWL_API_URL", ToolGateway.token]
 
 const service = "Firecrawl"
+
+/** One that the user runs may need no key. */
+const accessOf = (variables: Variables): Access | undefined => {
+  const own = variables.plain("FIRECRAWL_API_URL")
+  const secret = variables.secret("FIRECRAWL_API_KEY")
+  if (own === undefined && secret === undefined) return ToolGateway.accessOf(variables, "firecrawl", service)
+  const key = secret && { header: "authorization", before: "Bearer ", secret, name: "FIRECRAWL_API_KEY" }
+  return { service, base: own ?? "https://api.firecrawl.dev", key }
+}
 
 /** It may tell of a failure in a successful answer. */
 const refusal = ({ success, error }: { readonly success?: boolean | undefined; readonly error: string }) =>
@@ -51,7 +42,7 @@ export const firecrawl: SearchService = {
   name: "firecrawl",
   needs,
   open: (variables, api) => {
-    const found = account(variables)
+    const found = accessOf(variables)
     if (found === undefined) return undefined
     const { base, key } = found
     const search = Effect.fn("Firecrawl.search")(function* (query: string, limit: number) {
@@ -79,7 +70,7 @@ const Scraped = Schema.Struct({
 
 /** Reads pages with it; what it lacks as a clause. */
 export const reader = (variables: Variables, api: Api.Api): ExtractBackend | string => {
-  const found = account(variables)
+  const found = accessOf(variables)
   if (found === undefined) return `no ${needs.slice(0, -1).join(", ")} or ${needs.at(-1)}`
   const { base, key } = found
   const call = { service, url: Api.at(base, "/v2/scrape"), key, timeout: 90, maxBytes: 20_000_000, tries: 3 }

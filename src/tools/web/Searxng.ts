@@ -9,13 +9,11 @@ const Answer = Schema.Struct({
   unresponsive_engines: Schema.optional(Schema.Unknown)
 })
 
-const needs = ["SEARXNG_URL", "SEARXNG_API_URL"]
-
 export const searxng: SearchService = {
   name: "searxng",
   needs: ["SEARXNG_URL"],
   open: (variables, api) => {
-    const base = variables.plain(...needs)
+    const base = variables.plain("SEARXNG_URL")
     if (base === undefined) return undefined
     const search = Effect.fn("Searxng.search")(function* (query: string) {
       const url = Api.at(base, `/search?${new URLSearchParams({ q: query, format: "json" })}`)

@@ -68,6 +68,19 @@ const service = (answers: Readonly<Record<string, () => { readonly status?: numb
     return { url: site.url, asked }
   })
 
+/** A service that takes its time. */
+const slowly = Effect.gen(function* () {
+  const asked: Array<string> = []
+  const site: Site = yield* serve({})
+  site.server.removeAllListeners("request")
+  site.server.on("request", (request: Http.IncomingMessage, response: Http.ServerResponse) => {
+    asked.push(`${request.method} ${request.url}`)
+    const body = JSON.stringify({ id: "late", connectUrl: "ws://127.0.0.1:9/" })
+    setTimeout(() => response.end(body), 1000)
+  })
+  return { url: site.url, asked }
+})
+
 const variables = (given: Readonly<Record<string, string>>) => ({ variables: Variables.from(given) })
 
 describe("A browser at an address of one's own", () => {
@@ -190,7 +203,7 @@ describe("A browser of a service", () => {
           const { url } = yield* serve({ "/": page("Here") })
           for (const [given, headers] of [
             [{ BROWSER_USE_API_KEY: "bu-key" }, { "x-browser-use-api-key": "bu-key" }],
-            [{ TOOL_GATEWAY_USER_TOKEN: "token" }, { authorization: "Bearer token" }]
+            [{ TOOL_GATEWAY_USER_TOKEN: "token" }, { authorization: "Bearer token", "x-browser-use-api-key": "token" }]
           ] as const) {
             const there = yield* elsewhere
             const { url: api, asked } = yield* service({
@@ -213,11 +226,34 @@ describe("A browser of a service", () => {
               ["PATCH", "/browsers/b1", { action: "stop" }]
             ])
             for (const one of asked) expect(one.headers).toMatchObject(headers)
+            // Only the gateway knows several tries for one.
+            const once = asked.map((one) => one.headers["x-idempotency-key"])
+            const name = "authorization" in headers ? expect.stringMatching(/^batch-runner-/) : undefined
+            expect(once).toEqual([name, undefined])
           }
         })
       )
     )
   )
+
+  it("is asked for once when it may have been rented, and its session waits for the answer to give it back", () =>
+    inSandbox(
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { url, asked } = yield* service({
+            "POST /v1/sessions": () => ({ status: 502, body: { message: "bad gateway" } })
+          })
+          const { tools } = yield* build(variables({ BROWSERBASE_API_KEY: "bb-key", BROWSERBASE_API_URL: url }))
+          const { result } = yield* session(using(tools)("navigate", { url }))
+          expect(result.error).toBe("Browserbase answers HTTP 502: bad gateway")
+          expect(asked).toHaveLength(1)
+          const slow = yield* slowly
+          const late = yield* build(variables({ BROWSERBASE_API_KEY: "bb-key", BROWSERBASE_API_URL: slow.url }))
+          yield* Effect.timeoutOption(session(using(late.tools)("navigate", { url })), "300 millis")
+          expect(slow.asked).toEqual(["POST /v1/sessions", "POST /v1/sessions/late"])
+        })
+      )
+    ))
 
   it("that refuses is told without its key", () =>
     inSandbox(
@@ -228,7 +264,9 @@ describe("A browser of a service", () => {
           })
           const { tools } = yield* build(variables({ BROWSER_USE_API_KEY: "bu-key", BROWSER_USE_API_URL: url }))
           const { result } = yield* session(using(tools)("navigate", { url }))
-          expect(result.error).toBe('Browser Use answers HTTP 402: {"detail":"no credit for …"}')
+          expect(result.error).toBe(
+            "Browser Use has no credit left (HTTP 402); go on without this tool: no credit for ***"
+          )
         })
       )
     ))

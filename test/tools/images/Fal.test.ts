@@ -107,6 +107,27 @@ test("The user's own model is asked, and one that knows no sizes by its ratio in
   )
 })
 
+test("A request that FAL may have taken is not handed in again, but to the tool gateway, which knows it for the same", async () => {
+  const { server, submits, variables } = await queue(await png(), {
+    submitted: (_, place) => (place < 2 ? { reset: true } : undefined)
+  })
+  const gateway = {
+    TOOL_GATEWAY_USER_TOKEN: "token-0123456789",
+    FAL_QUEUE_GATEWAY_URL: `${new URL(server.url).origin}/`
+  }
+  await scoped(
+    Effect.gen(function* () {
+      const own = yield* call(yield* toolset(ImageGeneration.make, { variables }), { prompt: "x" })
+      expect(own.result.error).toMatch(/^FAL cannot be reached/)
+      expect(submits).toHaveLength(1)
+      const other = yield* call(yield* toolset(ImageGeneration.make, { variables: gateway }), { prompt: "x" })
+      expect(other.ok).toBe(true)
+    })
+  )
+  const names = submits.map(({ headers }) => headers["x-idempotency-key"])
+  expect(names).toEqual([undefined, expect.stringMatching(/^batch-runner-/), names[1]])
+})
+
 test("The tool gateway is FAL's queue behind another token", async () => {
   const { server, variables } = await queue(await png())
   await scoped(
@@ -127,7 +148,7 @@ test("What goes wrong on the way is told without the key", async () => {
   const cases: ReadonlyArray<readonly [Script, RegExp]> = [
     [
       { submitted: () => ({ status: 401, body: { detail: `no such key ${key}` } }) },
-      /401 .*does not accept the key.*\*\*\*/
+      /^FAL refuses the key in FAL_KEY \(HTTP 401\).*\*\*\*/
     ],
     [{ submitted: () => ({ body: { request_id: "../../other" } }) }, /did not take the request/],
     [{ state: () => ({ body: "?" }) }, /does not say how the request is doing/],

@@ -28,19 +28,89 @@ describe("A call of a service", () => {
     await json(server.url)
     expect(server.asked[1]).toMatchObject({ method: "GET", body: "" })
   })
-  it("sends and gives bytes.", async () => {
-    const server = await PageServer.start(() => ({
-      headers: { "content-type": "Audio/MPEG; x=y" },
+  it("gives bytes, or an answer whatever its status, after as many tries.", async () => {
+    const server = await PageServer.start(({ path }) => ({
+      status: Number(path.slice(1)),
+      headers: { "retry-after": "0" },
       body: new Uint8Array([1, 2])
     }))
-    const body = { bytes: new Uint8Array([3, 4]), type: "image/png" }
-    const answer = await within((api) => api.bytes({ service: "Some", url: server.url, body }))
-    expect([[...answer.bytes], answer.contentType]).toEqual([[1, 2], "audio/mpeg"])
-    expect(server.asked[0]).toMatchObject({
-      method: "POST",
-      body: "\u0003\u0004",
-      headers: { "content-type": "image/png" }
+    const call = (status: number): Api.Call => ({
+      service: "Some",
+      url: `${server.url}/${status}`,
+      method: "PATCH",
+      key
     })
+    expect([...(await within((api) => api.bytes(call(201))))]).toEqual([1, 2])
+    expect(server.asked[0]).toMatchObject({ method: "PATCH", body: "" })
+    const refused = await within((api) => api.reply(call(422)))
+    expect([refused.status, refused.header("retry-after"), [...refused.bytes]]).toEqual([422, "0", [1, 2]])
+    expect(server.asked.length).toBe(2)
+    expect((await within((api) => api.reply(call(503)))).status).toBe(503)
+    expect(server.asked.length).toBe(6)
+    const error = Api.refused({ ...refused, bytes: Buffer.from(`it was ${secret}`) }, call(0))
+    expect([error.message, error.status]).toEqual(["Some answers HTTP 422: it was ***", 422])
+  })
+  it("shows none of several secrets.", () => {
+    const both = { ...key, also: [Redacted.make("the password")] }
+    expect(Api.failed(`${secret} and the password`, { key: both }).message).toBe("*** and ***")
+  })
+  it("is not tried again where nothing would help.", async () => {
+    const server = await PageServer.start(({ path }) => ({
+      status: Number(path.slice(1)),
+      body: { error: { message: "so it is", code: "insufficient_quota" } }
+    }))
+    expect(await error(`${server.url}/429`)).toBe(
+      "Some has no credit left (HTTP 429); go on without this tool: so it is"
+    )
+    expect(await error(`${server.url}/501`)).toBe("Some answers HTTP 501: so it is")
+    expect(server.asked.length).toBe(2)
+  })
+  it("that buys is tried again only where nothing was bought, or under a name for all tries.", async () => {
+    let broken = 0
+    const server = await PageServer.start(({ path }, response) => {
+      if (path !== "/broken") return { status: Number(path.slice(1)), headers: { "retry-after": "0" } }
+      if (broken++ === 1) return { body: { word: "bought" } }
+      response.destroy()
+      return undefined
+    })
+    const calls = async (path: string, purchase: Api.Call["purchase"]) => {
+      const before = server.asked.length
+      const word = await json(`${server.url}${path}`, { json: {}, purchase: purchase ?? {}, tries: 2 }).then(
+        (read) => read.word,
+        () => ""
+      )
+      const names = server.asked.slice(before).map(({ headers }) => headers["x-once"])
+      return { word, names }
+    }
+    const none = undefined
+    expect(await calls("/429", {})).toEqual({ word: "", names: [none, none] })
+    expect(await calls("/503", {})).toEqual({ word: "", names: [none, none] })
+    expect(await calls("/502", {})).toEqual({ word: "", names: [none] })
+    expect(await calls("/502", { header: "x-once" })).toMatchObject({ names: [expect.any(String), expect.any(String)] })
+    const named = await calls("/broken", { header: "x-once" })
+    expect(named).toEqual({ word: "bought", names: [expect.stringMatching(/^batch-runner-/), named.names[0]] })
+    expect(await calls("/broken", {})).toEqual({ word: "", names: [none] })
+  })
+  it("that may not be interrupted still ends in time, and its pauses are no part of it.", async () => {
+    const server = await PageServer.start(({ path }) => (path === "/hang" ? undefined : { status: 503 }))
+    const call = (path: string): Api.Call => ({ service: "Some", url: `${server.url}${path}`, timeout: 1 })
+    const late = await within((api) => Effect.uninterruptible(Effect.flip(api.bytes(call("/hang")))))
+    expect(late.message).toBe("Some gave no answer within 1 seconds")
+    const begun = performance.now()
+    const ended = await within((api) =>
+      Effect.timeoutOption(Effect.uninterruptible(api.bytes({ ...call("/busy"), tries: 9 })), "100 millis")
+    )
+    expect([ended._tag, performance.now() - begun < 2000]).toEqual(["None", true])
+    const before = performance.now()
+    const whole = await within((api) =>
+      Effect.timeoutOption(Effect.uninterruptible(Effect.exit(api.bytes(call("/hang")))), "100 millis")
+    )
+    expect([whole._tag, performance.now() - before > 900]).toEqual(["None", true])
+  })
+  it("is below the path and the query of its service's address.", () => {
+    expect(Api.at("http://h/v1//", "/x?a=1")).toBe("http://h/v1/x?a=1")
+    expect(Api.at("http://h/v1/?v=2?", "/x")).toBe("http://h/v1/x?v=2?")
+    expect(Api.at("http://h?v=2", "/x?a=1")).toBe("http://h/x?a=1&v=2")
   })
   it("reads a missing or wrong field as empty, and leaves the key out of an answer.", async () => {
     const words = [{}, { word: null }, { word: 3 }, { word: `it is ${secret}` }]
