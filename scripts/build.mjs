@@ -1,27 +1,13 @@
 /** Builds the command (one program and its launcher under bin/) and the library (plain modules with declarations under dist/). */
 import { execFileSync, spawnSync } from "node:child_process"
 import { hash } from "node:crypto"
-import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync } from "node:fs"
+import { chmodSync, copyFileSync, readFileSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { build } from "esbuild"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const inRoot = (...parts) => join(root, ...parts)
-
-// npm makes no ready node_modules for a folder that is installed globally: `npm i -g .`.
-if (!existsSync(inRoot("node_modules", "esbuild")) || !existsSync(inRoot("node_modules", "typescript"))) {
-  console.error("installing packages (npm ci) …")
-  const npm = process.platform === "win32" ? "npm.cmd" : "npm"
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^npm_config_(global|location|.*prefix)$/i.test(name))
-  )
-  execFileSync(npm, ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], {
-    cwd: root,
-    stdio: ["ignore", 2, 2],
-    env
-  })
-}
-const { build } = await import("esbuild")
 
 rmSync(inRoot("bin"), { recursive: true, force: true })
 rmSync(inRoot("dist"), { recursive: true, force: true })

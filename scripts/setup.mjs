@@ -7,10 +7,16 @@ import { fileURLToPath } from "node:url"
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const at = (...parts) => join(root, ...parts)
 
+/** Without what a global installation told npm, which is not meant for the packages of this folder. */
+const env = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^npm_config_(global|location|.*prefix)$/i.test(name))
+)
+
 /** Runs a command with its words on standard error, so that standard output stays the program's own. */
 const run = (command, args) => {
   const { status } = spawnSync(command, args, {
     cwd: root,
+    env,
     stdio: ["ignore", 2, 2],
     shell: process.platform === "win32"
   })

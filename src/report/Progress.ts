@@ -53,7 +53,7 @@ export const after = (counts: Counts, outcome: Outcome | undefined): Counts => {
   }
 }
 
-/** One line: counts, speed, what is spent and the time left at that speed. `elapsed` in milliseconds. */
+/** One line: counts, speed, the time left at that speed, and what is spent: a narrow terminal cuts its end. `elapsed` in milliseconds. */
 export const line = (counts: Counts, elapsed: number, { tokens, costUsd, endpoint }: Vitals = quiet): string => {
   const { kept, discarded, failed, total, earlier } = counts
   const ended = kept + discarded + failed
@@ -66,10 +66,10 @@ export const line = (counts: Counts, elapsed: number, { tokens, costUsd, endpoin
     `failed ${failed}`,
     `in flight ${counts.inFlight}`,
     `${perMinute.toFixed(perMinute < 10 ? 1 : 0)}/min`,
+    ended < total ? `${left} left` : duration(elapsed / 1000),
     ...(tokens > 0 ? [`${short(tokens)} tokens`] : []),
     ...(costUsd > 0 ? [`$${costUsd.toFixed(2)}`] : []),
-    ...(endpoint === "" ? [] : [endpoint]),
-    ended < total ? `${left} left` : duration(elapsed / 1000)
+    ...(endpoint === "" ? [] : [endpoint])
   ].join("  ")
 }
 

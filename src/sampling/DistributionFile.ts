@@ -60,7 +60,7 @@ const fromFile = (path: string, toolsets: ReadonlyArray<string>): Effect.Effect<
     const unknown = entries.find(([name]) => !toolsets.includes(name))
     if (unknown !== undefined) {
       return yield* failed(
-        `${path}: there is no toolset ${JSON.stringify(unknown[0])}; there are ${toolsets.join(", ")}`
+        `${path}: there is no toolset ${JSON.stringify(unknown[0])}; there are ${toolsets.join(", ")}, and the servers of --mcp_config`
       )
     }
     if (!entries.some(([, percent]) => percent > 0))

@@ -55,7 +55,13 @@ export const door = <A, I>(
   readonly parameters: PlainSchema
   readonly decode: (args: unknown) => Effect.Effect<A, BadArguments>
 } => {
-  const parameters = Schema.decodeUnknownSync(PlainSchema)(JSONSchema.make(schema))
+  // Endpoints refuse a schema without its type and properties, which is how one without any is written.
+  const parameters: PlainSchema = {
+    type: "object",
+    properties: {},
+    required: [],
+    ...Schema.decodeUnknownSync(PlainSchema)(JSONSchema.make(schema))
+  }
   const decode = Schema.decodeUnknown(schema, { errors: "all" })
   return {
     parameters,

@@ -154,7 +154,11 @@ it("refuses a file that does not fit in one line, and tells what cannot work", a
     /--mcp_config: .*mcpServers\.web: there is a toolset of that name/
   )
   config(place, { mine: server("plain", "w-a") })
-  expectRefused(place, await place.run(offline, given), /there is no toolset "broken"; there are .*, mine\n/)
+  expectRefused(
+    place,
+    await place.run(offline, given),
+    /there is no toolset "broken"; there are .*, mine, and the servers of --mcp_config\n/
+  )
   const broken = server("broken", "w-b", { env: { SERVER_TOKEN: `$${"{MINE}"}` } })
   config(place, { mine: server("plain", "w-a"), broken })
   const environment = { MINE: "very-secret" }

@@ -36,7 +36,7 @@ describe("The line of progress", () => {
       "done 69/100  kept 8  discarded 1  failed 1  in flight 4  5.0/min  6m00s left"
     )
     expect(Progress.line(counts, 0, { tokens: 12_345, costUsd: 1.234, endpoint: "8 calls at once" })).toBe(
-      "done 69/100  kept 8  discarded 1  failed 1  in flight 4  0.0/min  12.3k tokens  $1.23  8 calls at once  ? left"
+      "done 69/100  kept 8  discarded 1  failed 1  in flight 4  0.0/min  ? left  12.3k tokens  $1.23  8 calls at once"
     )
     expect(Progress.line({ ...counts, kept: 38, inFlight: 0 }, 30_000)).toMatch(/ 80\/min {2}30s$/)
   })

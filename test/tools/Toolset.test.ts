@@ -56,6 +56,7 @@ test("A tool's schema is plain JSON Schema, as models know it", () => {
 
 test("Every argument of every tool has a type and a description, and nothing refers elsewhere", () => {
   for (const schema of Object.values(schemas)) {
+    expect(schema).toMatchObject({ type: "object", properties: {}, required: expect.any(Array) })
     expect(JSON.stringify(schema)).not.toMatch(/\$|anyOf|oneOf|additionalProperties|"title"/)
     for (const property of Object.values(Object.entries(schema).find(([key]) => key === "properties")?.[1] ?? {})) {
       expect(property).toMatchObject({ type: expect.any(String), description: expect.any(String) })

@@ -116,7 +116,7 @@ const endpoint = Effect.fn("Questions.endpoint")(function* (present: Present) {
   const key = yield* variable(
     present,
     keptIn,
-    `Key of ${way.title === "Another address" ? "that endpoint" : way.title}`
+    `Key of ${isLocal ? "that server, if it wants one" : way.url === "" ? "that endpoint" : way.title}`
   )
   return Change.and(url === "" ? Change.none : Change.options({ base_url: url }), key)
 })
@@ -177,13 +177,14 @@ const model = Effect.fn("Questions.model")(function* (present: Present, ids: Rea
   const now = present.option("model")
   const byId = option(present, "model", `Id of the model${now === undefined ? `, unless it is ${otherwise}` : ""}`)
   if (ids.size === 0 || ids.size > chosenFrom) return yield* byId
+  const current = now ?? otherwise
+  const asItIs = { title: `As it is: ${current}`, value: undefined }
+  const listed = [...ids].filter((id) => id !== now).map((id) => ({ title: shown(id), value: id }))
+  const other = { title: "Another", value: another }
   const chosen = yield* Prompt.select<string | symbol | undefined>({
     message: "Which model, unless a run says otherwise?",
-    choices: [
-      { title: `As it is: ${now ?? otherwise}`, value: undefined },
-      ...[...ids].filter((id) => id !== now).map((id) => ({ title: shown(id), value: id })),
-      { title: "Another", value: another }
-    ],
+    // What the endpoint does not list must not be a slip of the Enter key.
+    choices: [...(ids.has(current) || otherwise !== defaults.model ? [asItIs, ...listed] : [...listed, asItIs]), other],
     maxPerPage: 12
   })
   if (chosen === another) return yield* byId
