@@ -2,8 +2,11 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { Effect } from "effect"
 import { expect, test } from "vitest"
 import * as Known from "../../src/cli/setup/Known.ts"
+import * as Api from "../../src/tools/net/Api.ts"
+import * as Variables from "../../src/tools/Variables.ts"
 import { services } from "../../src/tools/web/Search.ts"
 
 const tools = fileURLToPath(new URL("../../src/tools", import.meta.url))
@@ -42,7 +45,13 @@ test("What is known of a service is read by a tool, but for the keys of endpoint
   expect(names.filter((name) => !quoted.has(name) && !ofEndpoints.test(name))).toEqual([])
 })
 
-test("The search backends that the command tells are those that there are", () => {
-  const told = Known.searchBackends.map(({ name, needs }) => ({ name, needs: [...needs] }))
-  expect(told).toEqual(services.map(({ name, needs }) => ({ name, needs })))
+test("The search backends that the command tells are those that there are, each open with any of its variables", () => {
+  const api = Effect.runSync(Effect.scoped(Api.make()))
+  expect(Known.searchBackends.map(({ name }) => name)).toEqual(services.map(({ name }) => name))
+  for (const [at, { name, needs }] of Known.searchBackends.entries()) {
+    expect(needs).toEqual(expect.arrayContaining([...(services[at]?.needs ?? [])]))
+    for (const need of needs) {
+      expect(services[at]?.open(Variables.from({ [need]: "http://h" }), api)?.name).toBe(name)
+    }
+  }
 })

@@ -79,7 +79,7 @@ export const flags: ReadonlyArray<Flag> = variables.map(({ name, kind, help }) =
 /** Backends of web_search by their order, with the variables of which one must be set. */
 export const searchBackends = [
   { name: "searxng", title: "SearXNG", needs: ["SEARXNG_URL"] },
-  { name: "brave", title: "Brave", needs: ["BRAVE_API_KEY"] },
+  { name: "brave", title: "Brave", needs: ["BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"] },
   { name: "tavily", title: "Tavily", needs: ["TAVILY_API_KEY"] },
   { name: "exa", title: "Exa", needs: ["EXA_API_KEY"] },
   { name: "serper", title: "Serper", needs: ["SERPER_API_KEY"] },
