@@ -7,7 +7,6 @@ import * as Local from "../sandbox/Local.ts"
 import * as Modal from "../sandbox/Modal.ts"
 import type { SandboxError } from "../sandbox/Sandbox.ts"
 import * as Singularity from "../sandbox/Singularity.ts"
-import * as Catalogue from "../tools/Catalogue.ts"
 import type { Toolset } from "../tools/Toolset.ts"
 import { version } from "../version.ts"
 import { named as namesOf, normalize, typed as typedOf } from "./Argv.ts"
@@ -46,7 +45,7 @@ export const run = Effect.fn("Doctor.run")(function* (argv: ReadonlyArray<string
         ? Effect.succeed(unasked(sound))
         : Effect.map(Inference.check(sound, { asks: false }), ({ told }) => told),
       sandboxes(sound, offline),
-      toolsets(sound)
+      toolsets(sound, offline)
     ],
     { concurrency: 3 }
   ).pipe(Logger.withMinimumLogLevel(LogLevel.None))
@@ -146,11 +145,12 @@ const sandboxes = Effect.fn("Doctor.sandboxes")(function* ({ config, hush }: Her
 })
 
 /** Each toolset with the tools that work, and what the others lack. */
-const toolsets = (here: Here.Here) =>
+const toolsets = (here: Here.Here, offline: boolean) =>
   Effect.map(
-    Effect.scoped(
-      Effect.map(Catalogue.catalogue(Toolsets.setting(Here.request(here))), (all) => all.flatMap(toolsetLines))
-    ).pipe(Here.within(2 * limit, undefined)),
+    Effect.scoped(Effect.map(Toolsets.all(Here.request(here), !offline), (all) => all.flatMap(toolsetLines))).pipe(
+      Effect.catchAll(({ message }) => Effect.succeed([Told.wrong("toolsets", message)])),
+      Here.within(2 * limit, undefined)
+    ),
     (found) => {
       const lines = found ?? [Told.absent("toolsets", `not all looked at within ${2 * limit} seconds`)]
       return lines.map((told) => ({ ...told, what: here.hush(told.what) }))

@@ -41,20 +41,30 @@ export const resolve = Effect.fn("Toolsets.resolve")(function* (request: Request
   const servers = yield* ConfigFile.read(mcp_config, request.variables, Catalogue.names)
   const given = yield* DistributionFile.resolve(distribution, [...Catalogue.names, ...servers.map(({ name }) => name)])
   const wanted = (toolset: string) => given.toolsets.some(([name, percent]) => name === toolset && percent > 0)
-  const told = { ...setting(request), wanted }
-  const toolsets = yield* Catalogue.catalogue(told)
-  if (mcp_config === "") return { given, toolsets }
   const names = servers.map(({ name }) => name)
-  if (!names.some(wanted)) {
+  if (mcp_config !== "" && !names.some(wanted)) {
     yield* Effect.logWarning(
       names.length === 0
         ? `--mcp_config: ${mcp_config} has no servers`
         : `--mcp_config: no session uses ${names.join(", ")}, as the distribution ${given.name} does not name them; give --distribution a file such as {"toolsets": {"terminal": 100, "${names[0]}": 100}}`
     )
   }
+  return { given, toolsets: yield* made({ ...setting(request), wanted }, servers) }
+})
+
+/** The toolsets that come with the program, and those of servers. */
+const made = Effect.fn("Toolsets.made")(function* (told: Setting.Setting, servers: ReadonlyArray<ConfigFile.Server>) {
+  const toolsets = yield* Catalogue.catalogue(told)
+  if (servers.length === 0) return toolsets
   // No run without servers pays for what speaks with them.
   const { toolsets: ofServers } = yield* Effect.promise(() => import("../tools/Mcp.ts"))
-  return { given, toolsets: [...toolsets, ...(yield* ofServers(servers, told))] }
+  return [...toolsets, ...(yield* ofServers(servers, told))]
+})
+
+/** Every toolset there is, looked into whether a distribution names it or not; `asksEndpoint`: what its model can. */
+export const all = Effect.fn("Toolsets.all")(function* (request: Request, asksEndpoint: boolean) {
+  const servers = yield* ConfigFile.read(request.config.mcp_config, request.variables, Catalogue.names)
+  return yield* made({ ...setting(request), asksEndpoint }, servers)
 })
 
 /** What toolsets lack, those that lack the same together: `web, browser (no …)`. */

@@ -46,6 +46,8 @@ export interface Setting {
   readonly mcpConfig: string
   /** Folder that keeps what tools make, by content; empty for none. Made when it is needed. */
   readonly mediaFolder: string
+  /** Whether the endpoint may be asked at the start what its model can. */
+  readonly asksEndpoint: boolean
   /** Whether a toolset is needed: one that is not is not looked into. */
   readonly wanted: (toolset: string) => boolean
 }
@@ -70,6 +72,7 @@ export const make = (said: Partial<Setting> = {}): Setting => ({
   maxBrowsers: 8,
   mcpConfig: "",
   mediaFolder: "",
+  asksEndpoint: true,
   wanted: () => true,
   ...said
 })

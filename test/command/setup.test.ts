@@ -341,7 +341,7 @@ it("asks on a terminal, shows no key that is typed, and keeps what is answered",
     [
       ["Which endpoint", `${down}${down}${down}${enter}`],
       ["Its address", `${server.url}${enter}`],
-      ["Key of A server", `${key}${enter}`],
+      ["Key of that server", `${key}${enter}`],
       ["Which model", enter],
       ["What searches", `${down}${down}${enter}`],
       ["Key of Brave", `bad key${enter}`],
@@ -390,7 +390,7 @@ it("shows nothing that is typed while no question is asked", { timeout: 60_000 }
     [
       ["Which endpoint", `${down}${down}${down}${enter}`],
       ["Its address", `${server.url}${enter}`],
-      ["Key of A server", enter],
+      ["Key of that server", enter],
       // The endpoint takes its time to list its models.
       ["\n", "typed-too-early"],
       ["Which model", interrupt]

@@ -23,10 +23,13 @@ const limit = Duration.seconds(3)
 
 /** The eyes of a run, or what it lacks for them, as a clause. The endpoint is asked once, whoever wants to know. */
 export const eyes = (setting: Setting): Effect.Effect<Either.Either<Eyes, string>, never, Scope.Scope> => {
-  const { visionModel, endpoint } = setting
+  const { visionModel, endpoint, asksEndpoint } = setting
   if (visionModel !== "") return Effect.succeed(Either.right(make(visionModel)))
   if (endpoint === null) return Effect.succeed(Either.left("no --vision_model"))
   if (endpoint.offline) return Effect.succeed(Either.right(make(undefined)))
+  if (!asksEndpoint) {
+    return Effect.succeed(Either.left(`no --vision_model; whether ${endpoint.model} takes images was not asked`))
+  }
   return Effect.map(looked(endpoint), (sees) =>
     sees
       ? Either.right(make(undefined))
