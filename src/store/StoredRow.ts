@@ -74,7 +74,9 @@ const countsOf = (stats: unknown): Readonly<Record<string, ToolCount>> =>
   )
 
 const has = (value: unknown, names: ReadonlyArray<string>): boolean =>
-  Predicate.isRecord(value) && Object.keys(value).length === names.length && names.every((name) => name in value)
+  Predicate.isRecord(value) &&
+  Object.keys(value).length === names.length &&
+  names.every((name) => Object.hasOwn(value, name))
 
 const turnKeys = ["from", "value", "tool_calls", "tool_call_id", "name"]
 const metadataKeys = Object.keys(Row.fields.metadata.fields)

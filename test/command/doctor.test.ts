@@ -150,3 +150,23 @@ it("tells what it takes", async () => {
   expect(help).toMatchObject({ code: 0, stderr: "" })
   expect(help.stdout).toContain("--offline")
 })
+
+it("shows no key that an endpoint puts into the names of its models or repeats from its address", async () => {
+  const [typed, password, query] = ["sk-typed-0123456789abcdef", "password-0123456789", "query-0123456789abcdef"]
+  const place = new Workplace()
+  const server = await serve(({ path, headers }) => {
+    const told = `${headers.authorization} ${path} ${typed} ${password} ${query}`
+    return path.includes("refuse") ? ModelServer.error(401, told) : { body: { data: [{ id: `a-model ${told}` }] } }
+  })
+  const base = server.url.replace("//", `//user:${password}@`)
+  for (const argv of [
+    [`--base_url=${server.url}`, `--api_key=${typed}`],
+    [`--base_url=${base}?key=${query}`, `--api_key=${typed}`],
+    [`--base_url=${base}/refuse?key=${query}`, `--api_key=${typed}`]
+  ]) {
+    const { stdout, stderr } = await place.start(["doctor", "--model=model", ...argv], alone).ended
+    expect(stdout).toMatch(/^!! {2}endpoint .*\*\*\*/m)
+    const hidden = argv.length === 2 && argv[0]?.includes("?") ? [typed, password, query] : [typed]
+    for (const secret of hidden) expect(stdout + stderr).not.toContain(secret.slice(0, 12))
+  }
+})

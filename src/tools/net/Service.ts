@@ -1,5 +1,6 @@
 /** The HTTP API of a service that a tool uses with the user's key: whole answers, asked again while what is wrong passes. */
 import { Clock, Duration, Effect, Option, Random, Schema, Scope } from "effect"
+import * as OpenAi from "../../model/OpenAi.ts"
 import * as Diagnosis from "../../model/openai/Diagnosis.ts"
 import * as Failure from "../../model/openai/Failure.ts"
 import { isLoopback } from "../../model/openai/Transport.ts"
@@ -54,8 +55,16 @@ const refusedPace = { ...pace, base: Duration.seconds(1) }
 class Broken extends Schema.TaggedError<Broken>()("Broken", { why: Schema.Unknown, large: Schema.Boolean }) {}
 
 /** Connections stay open for other calls of the run, and close with the scope. */
-export const make = ({ base, authorization, secrets, patience }: Options): Effect.Effect<Service, never, Scope.Scope> =>
+export const make = (options: Options): Effect.Effect<Service, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const { patience } = options
+    // No request is made to an address with a password in it, and an error on it would repeat it.
+    const inAddress = OpenAi.credentials(options.base, "")
+    const base = new URL(options.base)
+    base.username = ""
+    base.password = ""
+    const authorization = options.authorization ?? inAddress.authorization
+    const secrets = [...options.secrets, ...inAddress.secrets]
     const scope = yield* Effect.scope
     // Loaded with the first call: a run that makes none does not pay for it.
     const client = yield* Effect.cached(Scope.extend(open(base), scope))
