@@ -46,7 +46,7 @@ export const run = Effect.fn("Doctor.run")(function* (argv: ReadonlyArray<string
         ? Effect.succeed(unasked(sound))
         : Effect.map(Inference.check(sound, { asks: false }), ({ told }) => told),
       sandboxes(sound, offline),
-      toolsets(sound)
+      toolsets(sound, offline)
     ],
     { concurrency: 3 }
   ).pipe(Logger.withMinimumLogLevel(LogLevel.None))
@@ -146,16 +146,19 @@ const sandboxes = Effect.fn("Doctor.sandboxes")(function* ({ config, hush }: Her
 })
 
 /** Each toolset with the tools that work, and what the others lack. */
-const toolsets = (here: Here.Here) =>
-  Effect.map(
-    Effect.scoped(
-      Effect.map(Catalogue.catalogue(Toolsets.setting(Here.request(here))), (all) => all.flatMap(toolsetLines))
-    ).pipe(Here.within(2 * limit, undefined)),
+const toolsets = (here: Here.Here, offline: boolean) => {
+  const setting = Toolsets.setting(Here.request(here))
+  const endpoint = setting.endpoint === null ? null : { ...setting.endpoint, unasked: offline }
+  return Effect.map(
+    Effect.scoped(Effect.map(Catalogue.catalogue({ ...setting, endpoint }), (all) => all.flatMap(toolsetLines))).pipe(
+      Here.within(2 * limit, undefined)
+    ),
     (found) => {
       const lines = found ?? [Told.absent("toolsets", `not all looked at within ${2 * limit} seconds`)]
       return lines.map((told) => ({ ...told, what: here.hush(told.what) }))
     }
   )
+}
 
 const toolsetLines = ({ name, tools, missing, lacks }: Toolset): ReadonlyArray<Told.Told> => {
   if (lacks !== null) return [Told.absent(name, lacks)]

@@ -11,6 +11,8 @@ export interface EndpointSetting {
   readonly model: string
   /** Whether the model is the offline one, which answers without any endpoint. */
   readonly offline: boolean
+  /** Whether nothing is to be asked at the start. */
+  readonly unasked?: boolean
 }
 
 export interface Setting {

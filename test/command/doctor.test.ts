@@ -62,7 +62,8 @@ it("shows toolsets, sandboxes, endpoint, keys by name, and that a run can begin"
   expect(lines.at(-2)).toBe("A run can begin.")
   expect(ended.stdout).not.toMatch(/\u001b|sk-doctor|another/)
   expect(ended.took).toBeLessThan(10_000)
-  expect(server.requests.map(({ path }) => path)).toEqual(["/v1/models"])
+  // Once for itself, once for the tools that show pictures to the model.
+  expect(server.requests.map(({ path }) => path)).toEqual(["/v1/models", "/v1/models"])
 })
 
 it("takes the options of a run, and says what keeps that from beginning", async () => {

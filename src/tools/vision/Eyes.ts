@@ -27,6 +27,9 @@ export const eyes = (setting: Setting): Effect.Effect<Either.Either<Eyes, string
   if (visionModel !== "") return Effect.succeed(Either.right(make(visionModel)))
   if (endpoint === null) return Effect.succeed(Either.left("no --vision_model"))
   if (endpoint.offline) return Effect.succeed(Either.right(make(undefined)))
+  if (endpoint.unasked === true) {
+    return Effect.succeed(Either.left(`no --vision_model, and whether ${endpoint.model} takes images was not asked`))
+  }
   return Effect.map(looked(endpoint), (sees) =>
     sees
       ? Either.right(make(undefined))
