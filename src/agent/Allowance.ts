@@ -83,12 +83,13 @@ export class Allowance {
 const fits = ({ maxCost, maxTokens }: Limits, { tokens, cost }: Spending): boolean =>
   (maxTokens === null || tokens <= maxTokens) && (maxCost === null || cost <= maxCost + tolerance)
 
-/** Whether so many questions of a tool fit after what was spent, each as large as what an answer of the session took so far. */
+/** Whether so many questions of a tool fit after what was spent, each as large as what an answer of the session took so far, and `beside` too. */
 export const affords = (
   limits: Limits,
   { usage, apiCalls }: { readonly usage: Pick<Usage, "total" | "cost_usd">; readonly apiCalls: number },
-  questions: number
+  questions: number,
+  beside: Pick<Usage, "total" | "cost_usd"> = { total: 0, cost_usd: 0 }
 ): boolean => {
   const share = 1 + questions / Math.max(1, apiCalls)
-  return fits(limits, { tokens: usage.total * share, cost: usage.cost_usd * share })
+  return fits(limits, { tokens: usage.total * share + beside.total, cost: usage.cost_usd * share + beside.cost_usd })
 }

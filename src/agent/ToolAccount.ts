@@ -9,5 +9,5 @@ export const make = (whose: Whose, limits: Limits, transcript: Transcript, scope
   whose,
   scope,
   spent: (usage) => transcript.spent(usage),
-  affords: (questions) => affords(limits, transcript, questions)
+  affords: (questions, beside) => affords(limits, transcript, questions, beside)
 })

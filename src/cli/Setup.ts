@@ -36,8 +36,9 @@ export const run = Effect.fn("Setup.run")(function* (argv: ReadonlyArray<string>
   if (Change.same(file, complete) && file.exists && !file.exposed)
     yield* Console.log(`${file.path} stays as it is: ${contents(file)}`)
   else {
-    yield* Write.write(complete)
-    yield* Console.log(`Wrote ${file.path}, which only its owner can read: ${contents(complete)}`)
+    const whole = yield* current(file, complete, environment)
+    yield* Write.write(whole)
+    yield* Console.log(`Wrote ${file.path}, which only its owner can read: ${contents(whole)}`)
   }
   for (const name of hiding(complete, environment)) {
     yield* Console.log(`The environment has another ${name}, which goes before the one of the file`)
@@ -48,6 +49,20 @@ export const run = Effect.fn("Setup.run")(function* (argv: ReadonlyArray<string>
   yield* Console.log(Told.lines(tried).join("\n"))
   return tried.some(({ mark }) => mark === "!!") ? 1 : 0
 })
+
+/** What is to be written, with what another setup wrote while this one asked. */
+const current = (
+  before: ConfigFile.ConfigFile,
+  complete: ConfigFile.ConfigFile,
+  environment: Environment
+): Effect.Effect<ConfigFile.ConfigFile> =>
+  Either.match(ConfigFile.read(environment), {
+    onLeft: () => Effect.succeed(complete),
+    onRight: (now) =>
+      Change.same(before, now)
+        ? Effect.succeed(complete)
+        : Effect.orElseSucceed(Change.apply(now, Change.between(before, complete)), () => complete)
+  })
 
 /** What stands in the file, by names. */
 const contents = ({ options, variables }: ConfigFile.ConfigFile): string => {

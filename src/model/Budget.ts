@@ -1,5 +1,5 @@
 /** A model around a model that counts what calls spend, and makes none that could spend more than the run may. */
-import { Context, Deferred, Effect, Exit, FiberId, Layer } from "effect"
+import { Context, Deferred, Effect, Either, Exit, FiberId, Layer } from "effect"
 import * as Events from "../events/Events.ts"
 import { type Kind, Kinds, sizeOf } from "./budget/Experience.ts"
 import {
@@ -44,19 +44,19 @@ export interface BudgetService {
   readonly spent: Effect.Effect<Spent>
   /** Why no call is made any more, in a sentence; empty while calls are made. */
   readonly reached: Effect.Effect<string>
-  /** Counts what was spent beside the model's own calls. */
-  readonly charge: (usage: Usage) => Effect.Effect<void>
-  /** Why a call beside them that could spend so much is not to be made, in a sentence; empty when it may. */
-  readonly refuses: (expected: Pick<Usage, "cost_usd" | "total">) => Effect.Effect<string>
+  /** Holds back what a call beside the model's own could spend; the left says in a sentence why it is not to be made. */
+  readonly hold: (expected: Pick<Usage, "cost_usd" | "total">) => Effect.Effect<Either.Either<Settle, string>>
 }
+
+/** Counts what a call came to in the place of what was held back for it. To be used once, whatever became of the call. */
+export type Settle = (usage: Usage) => Effect.Effect<void>
 
 /** Nothing is counted. */
 export const none: BudgetService = {
   begin: () => Effect.void,
   spent: Effect.succeed({ usage: noUsage, calls: 0 }),
   reached: Effect.succeed(""),
-  charge: () => Effect.void,
-  refuses: () => Effect.succeed("")
+  hold: () => Effect.succeed(Either.right(() => Effect.void))
 }
 
 /** The budget of a run. */
@@ -79,11 +79,16 @@ const tolerance = 1e-9
 /** Lets a part of an uninterruptible effect be interrupted all the same. */
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-interface Reserved {
-  readonly kind: Kind
-  readonly size: number
+interface Held {
+  /** Undefined for a call beside the model's own. */
+  readonly kind: Kind | undefined
   readonly cost: number
   readonly tokens: number
+}
+
+interface Reserved extends Held {
+  readonly kind: Kind
+  readonly size: number
 }
 
 /** `inner`, within the limits. */
@@ -97,7 +102,7 @@ export const within = (
   let calls = 0
   let reached = ""
   const kinds = new Kinds()
-  const reserved = new Set<Reserved>()
+  const reserved = new Set<Held>()
   const waiting = new Set<Deferred.Deferred<void>>()
 
   /** What would be passed by spending so much more; empty when nothing would. */
@@ -236,11 +241,20 @@ export const within = (
         }),
       spent: Effect.sync(() => ({ usage: spent, calls })),
       reached: Effect.sync(() => reached),
-      charge: (usage) =>
+      hold: ({ cost_usd, total }) =>
         Effect.sync(() => {
-          spent = addUsage(spent, usage)
-        }),
-      refuses: ({ cost_usd, total }) => Effect.sync(() => reached || passedWith(cost_usd, total))
+          const why = reached || passedWith(cost_usd, total)
+          if (why !== "") return Either.left(why)
+          const held: Held = { kind: undefined, cost: cost_usd, tokens: total }
+          reserved.add(held)
+          return Either.right((usage: Usage) =>
+            Effect.suspend(() => {
+              reserved.delete(held)
+              spent = addUsage(spent, usage)
+              return waiting.size === 0 ? Effect.void : wake
+            })
+          )
+        })
     }
   }
 }

@@ -94,17 +94,26 @@ export interface Credentials {
 
 /** The key, else a name and password in the address, else nothing. */
 export const credentials = (url: URL | undefined, key: string): Credentials => {
-  if (key !== "") return { authorization: `Bearer ${key}`, secrets: [key] }
+  const inQuery = url === undefined ? [] : secretsInQuery(url)
+  if (key !== "") return { authorization: `Bearer ${key}`, secrets: [key, ...inQuery] }
   const [name = "", password = ""] = [url?.username, url?.password].map((part = "") =>
     Either.getOrElse(
       Either.try(() => decodeURIComponent(part)),
       () => part
     )
   )
-  if (name === "" && password === "") return { authorization: undefined, secrets: [] }
+  if (name === "" && password === "") return { authorization: undefined, secrets: inQuery }
   const pair = Buffer.from(`${name}:${password}`).toString("base64")
-  return { authorization: `Basic ${pair}`, secrets: password === "" ? [pair] : [pair, password] }
+  return { authorization: `Basic ${pair}`, secrets: [pair, password || name, ...inQuery] }
 }
+
+/** Values of a query that may be keys: by their names, or as they are too long for anything else, such as a version. */
+const secretsInQuery = ({ searchParams }: URL): ReadonlyArray<string> =>
+  [...searchParams].flatMap(([name, value]) =>
+    value.length >= 16 || (value.length >= 6 && /key|token|secret|sig|auth|pass|code/i.test(name))
+      ? [...new Set([value, encodeURIComponent(value)])]
+      : []
+  )
 
 const address = (baseUrl: string) =>
   Either.try(() => {

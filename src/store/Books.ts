@@ -5,6 +5,7 @@ import { inventedTools } from "../trajectory/Quality.ts"
 import { type Entry as Failure, Failures } from "./Failures.ts"
 import { type Fate, Ledger } from "./Ledger.ts"
 import type { BatchStats, Entry, SessionRecord } from "./Store.ts"
+import { unknownTools } from "./StoredRow.ts"
 
 const noStats: BatchStats = { processed: 0, kept: 0, discarded: 0, failed: 0 }
 
@@ -15,6 +16,8 @@ export class Books {
   readonly failures = new Failures()
   readonly batches = new Map<number, BatchStats>()
   sums: Statistics.Statistics = Statistics.empty
+  /** Tools of rows that no record of a session tells of, as when run.json is lost. */
+  readonly learned = new Set<string>()
   private readonly known: ReadonlySet<string>
 
   constructor(
@@ -22,6 +25,11 @@ export class Books {
     readonly toolNames: ReadonlyArray<string>
   ) {
     this.known = new Set(toolNames)
+  }
+
+  /** Notes the tools that a row was offered and that are not known. */
+  learn(row: Parameters<typeof unknownTools>[0]): void {
+    for (const name of unknownTools(row, this.known)) this.learned.add(name)
   }
 
   /** Enters an outcome that is safe: its row lies at `offset` and takes `length` bytes. */

@@ -45,7 +45,8 @@ export const complete = (line: string, stored: StoredRow, toolNames: ReadonlyArr
   const turns = Array.isArray(given.conversations) ? given.conversations.filter(Predicate.isRecord) : []
   const metadata: Json = Predicate.isRecord(given.metadata) ? given.metadata : {}
   const { batch_num, image, cwd, sample, occurrence, shortened, usage } = stored.metadata
-  const stats = Object.fromEntries(toolNames.map((name) => [name, stored.tool_stats[name] ?? noCalls]))
+  const counts = new Map(Object.entries(stored.tool_stats))
+  const stats = Object.fromEntries(toolNames.map((name) => [name, counts.get(name) ?? noCalls]))
   return {
     prompt_index: place,
     conversations: turns.filter((turn) => turn.from !== "system").map(turnOf),

@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { Clock, Duration, Effect, Layer, Queue, Ref } from "effect"
 import { encodeLine, rowEncoder } from "../trajectory/Trajectory.ts"
-import { Books } from "./Books.ts"
+import type { Books } from "./Books.ts"
 import * as Checkpoint from "./Checkpoint.ts"
 import { folderError, makeFolder, replace, replaceWith } from "./Disk.ts"
 import * as Lock from "./Lock.ts"
@@ -95,8 +95,7 @@ const make = (options: Options) =>
     yield* Lock.hold(folder)
     yield* refuse(options)
     const sessions = yield* RunFolder.sessions(folder)
-    const books = new Books(Session.toolNames(sessions, options.toolNames))
-    const nextBatch = yield* Scan.run(folder, books)
+    const { books, nextBatch } = yield* Scan.run(folder, Session.toolNames(sessions, options.toolNames))
     for (const session of sessions) books.enterReleased(session)
     const writer = yield* Writer.make
     const encodeRow = rowEncoder()

@@ -6,7 +6,7 @@ import { ContentIndex } from "../dataset/ContentIndex.ts"
 import * as ContentKey from "../dataset/ContentKey.ts"
 import * as Lines from "../dataset/Lines.ts"
 import * as Statistics from "../report/Statistics.ts"
-import type { Books } from "./Books.ts"
+import { Books } from "./Books.ts"
 import { storeError } from "./Disk.ts"
 import { unmatched } from "./Ledger.ts"
 import * as RunFolder from "./RunFolder.ts"
@@ -87,6 +87,7 @@ const takeRow =
     if (scanning.seen.count(digest) > 0) return true
     scanning.seen.add(digest, 0, 0)
     const { image, cwd, default_image, default_cwd, occurrence, sample, batch_num } = row.metadata
+    scanning.books.learn(row)
     const fate = batch === undefined ? "no_reasoning" : scanning.books.fateOfRow(row)
     scanning.books.enterRow(
       {
@@ -131,7 +132,7 @@ const scanAppended = Effect.fn("Scan.appended")(function* (path: string, take: T
 })
 
 /** Enters all that lies in the folder into the books; gives the first batch number that nothing has yet. */
-export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books, options: Options = { mend: true }) {
+const enter = Effect.fn("Scan.enter")(function* (folder: string, books: Books, options: Options) {
   const scanning: Scanning = { books, seen: new ContentIndex() }
   const names = yield* RunFolder.names(folder)
   const batches = names.flatMap((name) => RunFolder.batchNumber(name) ?? []).sort((a, b) => a - b)
@@ -149,4 +150,18 @@ export const run = Effect.fn("Scan.run")(function* (folder: string, books: Books
     if (batch < highestBatch) next = Math.max(next, batch + 1)
   }
   return next
+})
+
+/** The books of a folder whose rows count these tools, and the first batch number that nothing has yet. */
+export const run = Effect.fn("Scan.run")(function* (
+  folder: string,
+  toolNames: ReadonlyArray<string>,
+  options: Options = { mend: true }
+) {
+  const books = new Books(toolNames)
+  const nextBatch = yield* enter(folder, books, options)
+  if (books.learned.size === 0) return { books, nextBatch }
+  // What no row is to lose: read again with the tools that were found.
+  const whole = new Books([...toolNames, ...books.learned])
+  return { books: whole, nextBatch: yield* enter(folder, whole, options) }
 })

@@ -25,8 +25,16 @@ export const Usage = lenient(
 const Text = lenient(Schema.String, "")
 export const Place = lenient(Schema.NonNegativeInt, 0)
 const Flag = lenient(Schema.Boolean, false)
-/** Names of tools as a session's record tells them; the first versions told none. */
-export const ToolNames = lenient(Schema.Array(Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{1,64}$/))), [])
+const isToolName = Schema.is(Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9_-]{1,64}$/)))
+/** Names of tools as a session's record tells them; the first versions told none. One that is no name hides no other. */
+export const ToolNames = lenient(
+  Schema.transform(Schema.Array(Schema.Unknown), Schema.Array(Schema.String), {
+    strict: true,
+    decode: (names) => names.filter(isToolName),
+    encode: (names) => names
+  }),
+  []
+)
 const Sample = lenient(Schema.Int.pipe(Schema.between(0, samplesAtMost - 1)), 0)
 
 const Metadata = Schema.Struct({
@@ -48,10 +56,11 @@ const Stored = Schema.Struct({
     ...{ sample: 0, occurrence: 0, shortened: 0, usage: Model.noUsage }
   }),
   api_calls: lenient(Schema.NonNegativeInt, -1),
-  tool_stats: Schema.optional(Schema.Unknown)
+  tool_stats: Schema.optional(Schema.Unknown),
+  tools: Text
 })
 
-export interface StoredRow extends Pick<typeof Stored.Type, "conversations" | "metadata"> {
+export interface StoredRow extends Pick<typeof Stored.Type, "conversations" | "metadata" | "tools"> {
   readonly prompt: string
   /** As the row tells, or one for each answer in it. */
   readonly api_calls: number
@@ -74,7 +83,9 @@ const countsOf = (stats: unknown): Readonly<Record<string, ToolCount>> =>
   )
 
 const has = (value: unknown, names: ReadonlyArray<string>): boolean =>
-  Predicate.isRecord(value) && Object.keys(value).length === names.length && names.every((name) => name in value)
+  Predicate.isRecord(value) &&
+  Object.keys(value).length === names.length &&
+  names.every((name) => Object.hasOwn(value, name))
 
 const turnKeys = ["from", "value", "tool_calls", "tool_call_id", "name"]
 const metadataKeys = Object.keys(Row.fields.metadata.fields)
@@ -107,17 +118,33 @@ const decodeStored = Schema.decodeUnknownOption(Stored)
 export const decodeRow = (text: string, toolNames: ReadonlyArray<string>): Option.Option<StoredRow> =>
   Option.gen(function* () {
     const json = yield* Option.filter(decodeJson(text), Predicate.isRecord)
-    const { conversations, metadata, api_calls, tool_stats } = yield* decodeStored(json)
+    const { conversations, metadata, api_calls, tool_stats, tools } = yield* decodeStored(json)
     const prompt = yield* Option.fromNullable(conversations.find(({ from }) => from === "human")?.value)
     const answers = conversations.filter(({ from }) => from === "gpt").length
     if (answers === 0) return yield* Option.none()
     const foreign = !isWhole(json, toolNames)
     return {
-      ...{ conversations, metadata, prompt, foreign },
+      ...{ conversations, metadata, tools, prompt, foreign },
       api_calls: api_calls < 0 ? answers : api_calls,
       tool_stats: countsOf(tool_stats)
     }
   })
+
+const decodeOffer = Schema.decodeUnknownOption(
+  Schema.parseJson(Schema.Array(Schema.Struct({ function: Schema.Struct({ name: Schema.String }) })))
+)
+
+/** Tools that a row was offered and counts, of those that are not known. */
+export const unknownTools = (
+  { tools, tool_stats }: Pick<StoredRow, "tools" | "tool_stats">,
+  known: ReadonlySet<string>
+): ReadonlyArray<string> => {
+  const counted = new Set(Object.keys(tool_stats).filter((name) => !known.has(name) && isToolName(name)))
+  if (counted.size === 0) return []
+  return Option.getOrElse(decodeOffer(tools), () => []).flatMap((tool) =>
+    counted.has(tool.function.name) ? [tool.function.name] : []
+  )
+}
 
 const StoredFailure = Schema.Struct({
   batch_num: Schema.Int,

@@ -77,7 +77,9 @@ const tool = ({ say }: Speaker, media: Media.Media): Tool.Tool => {
       if (text.length > longest) {
         return yield* failed(`text: at most ${longest} characters, got ${text.length}; speak it in parts`)
       }
-      const path = asked.trim() === "" ? "" : yield* Shell.path("output_path", asked)
+      const given = asked.trim() === "" ? "" : yield* Shell.path("output_path", asked)
+      // These two are folders, and no names of files.
+      const path = /(^|\/)\.\.?$/.test(given) ? `${given}/` : given
       const extension = Sound.extensionOf(path)
       const kind = Sound.kindOf(extension)
       if (extension !== "" && kind === undefined) {

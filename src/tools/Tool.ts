@@ -1,5 +1,5 @@
 /** One tool of an agent: a schema of its arguments in, one JSON text out. */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Either, Predicate, Schema } from "effect"
 import type { Model, ModelError } from "../model/Model.ts"
 import type { Sandbox, SandboxError } from "../sandbox/Sandbox.ts"
 import * as Arguments from "./Arguments.ts"
@@ -47,12 +47,23 @@ export type Run = Effect.Effect<ToolResult, RunError, Needs>
 /** What is no result of a tool, but ends its session: a lost sandbox, and a model that this prompt or the run cannot get past. */
 export type RunError = SandboxError | ModelError
 
+/** The result of a tool; one that is no JSON object, as a tool of one's own may give it, is its failure. */
+const resultOf = (
+  result: object,
+  otherwise = "the tool gave a result that is no JSON object; go on without it"
+): ToolResult => {
+  const text = Either.getOrUndefined(Either.try((): unknown => render(result)))
+  return Predicate.isString(text) && text.startsWith("{")
+    ? { ok: true, text }
+    : { ok: false, text: render({ error: otherwise }) }
+}
+
 /** The result of a tool's own effect, as a model reads it. */
 const told = (run: Effect.Effect<object, ToolFailure | RunError, Needs>): Run =>
   run.pipe(
-    Effect.map((result) => ({ ok: true, text: render(result) })),
+    Effect.map(resultOf),
     Effect.catchTag("ToolFailure", (failure) =>
-      Effect.succeed({ ok: false, text: render({ ...failure.result, error: failure.error }) })
+      Effect.succeed({ ...resultOf({ ...failure.result, error: failure.error }, failure.error), ok: false })
     )
   )
 
@@ -97,4 +108,11 @@ export const raw = (tool: {
 
 /** JSON of a result. Names and texts that come from a model may hold lone surrogates, which break readers of a row. */
 export const render = (result: object): string =>
-  JSON.stringify(result, (_, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value))
+  JSON.stringify(result, (_, value: unknown) => {
+    if (typeof value === "string") return value.toWellFormed()
+    return Predicate.isRecord(value) &&
+      !Array.isArray(value) &&
+      !Object.keys(value).every((name) => name.isWellFormed())
+      ? Object.fromEntries(Object.entries(value).map(([name, part]) => [name.toWellFormed(), part]))
+      : value
+  })

@@ -11,8 +11,8 @@ export interface ToolSessionService {
   readonly scope: Scope.Scope
   /** Counts what a tool spent as the session's own. */
   readonly spent: (usage: Usage) => void
-  /** Whether the budget of the prompt allows so many more questions to a model. */
-  readonly affords: (questions: number) => boolean
+  /** Whether the budget of the prompt allows so many more questions to a model, and to spend so much beside them. */
+  readonly affords: (questions: number, beside?: Pick<Usage, "total" | "cost_usd">) => boolean
 }
 
 /** One prompt's session, as its tools see it. */

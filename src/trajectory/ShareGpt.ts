@@ -49,13 +49,10 @@ export const toolStats = (known: ReadonlyArray<string>, events: ReadonlyArray<Ev
       failure: failure + (ok ? 0 : 1)
     })
   }
-  const stats: Record<string, ToolCount> = {}
-  for (const name of known) {
-    stats[name] = calls.get(name) ?? noCalls
-    calls.delete(name)
-  }
-  // Names that are not our own may be any, `__proto__` too.
-  return calls.size === 0 ? stats : { ...stats, ...Object.fromEntries(calls) }
+  const counted = known.map((name) => [name, calls.get(name) ?? noCalls] as const)
+  for (const name of known) calls.delete(name)
+  // A name may be any, `__proto__` too.
+  return Object.fromEntries([...counted, ...calls])
 }
 
 /** Failures by tool, in the same order. */

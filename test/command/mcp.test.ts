@@ -1,6 +1,6 @@
 /** The built command with `--mcp_config`: servers as toolsets of a run, their tools in its rows, their ends with its own. */
 import { execFileSync } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { readFileSync, rmSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { expect, it } from "vitest"
 import { expectRefused, type Options, until, Workplace } from "../support/Command.ts"
@@ -140,6 +140,31 @@ it("takes rows of a run whose record tells no tools", async () => {
   expect(place.json("run.json")).toMatchObject({
     sessions: [{ tools: [] }, { tools: expect.arrayContaining(["todo"]) }]
   })
+})
+
+it.each([
+  ["is gone", () => ""],
+  ["is torn", (text: string) => text.slice(0, 100)],
+  ["names a tool that can be none", (text: string) => text.replace('"tools": [', '"tools": ["no name", 5, ')],
+  ["tells no tools", (text: string) => text.replace(/"tools": \[[^\]]*\]/, '"tools": 7')]
+])("keeps the rows of a server that is gone also where run.json %s", async (_, edit) => {
+  const place = placeOf(["a"])
+  distribution(place, "terminal", "mine")
+  config(place, { mine: server("plain", "w-lost") })
+  script(place, "mcp_mine_pid")
+  await place.complete(offline, given)
+  const names = Object.keys(place.rows()[0]?.tool_stats ?? {})
+  place.write("data/run/run.json", edit(place.text("run.json")))
+  if (place.text("run.json") === "") rmSync(place.path("data", "run", "run.json"))
+  place.dataset(["a", "b"])
+  distribution(place, "terminal")
+  script(place, "terminal")
+  const resumed = { model: given.model, distribution: given.distribution, resume: true }
+  const dry = await place.complete(offline, { ...resumed, dry_run: true })
+  expect(dry.stdout).toContain("1 done before")
+  await place.complete(offline, resumed)
+  expect(place.rows().map(({ tool_stats }) => tool_stats.mcp_mine_pid?.count)).toEqual([1, 0])
+  for (const row of place.rows()) expect(Object.keys(row.tool_stats)).toEqual(names)
 })
 
 it("refuses a file that does not fit in one line, and tells what cannot work", async () => {

@@ -1,11 +1,20 @@
 /** `batch-runner setup`: what is told or answered lands in the config file, whole and hidden, and is tried. */
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { dirname, join } from "node:path"
 import { expect, it, onTestFinished } from "vitest"
-import { type Environment, Workplace } from "../support/Command.ts"
+import { type Environment, sleep, Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
 import { serve } from "../support/Talk.ts"
 import { down, enter, interrupt, talk } from "../support/Terminal.ts"
@@ -330,6 +339,32 @@ it("writes where a link of the user's leads", async () => {
   expect(await setup(place, ["--offline", "--model=a"])).toMatchObject({ code: 0 })
   expect(JSON.parse(readFileSync(place.path("kept.json"), "utf8")).options).toEqual({ seed: 5, model: "a" })
   expect(statSync(place.path("kept.json")).mode & 0o777).toBe(0o600)
+})
+
+it("writes where a link leads also where nothing is yet", async () => {
+  const place = new Workplace()
+  mkdirSync(dirname(pathIn(place)), { recursive: true })
+  symlinkSync(place.path("mine", "kept.json"), pathIn(place))
+  const ended = await setup(place, ["--offline", "--model=a/model"])
+  expect(ended).toMatchObject({ code: 0, stderr: "" })
+  expect(readlinkSync(pathIn(place))).toBe(place.path("mine", "kept.json"))
+  expect(config(place).options).toEqual({ model: "a/model" })
+  expect(statSync(place.path("mine", "kept.json")).mode & 0o777).toBe(0o600)
+})
+
+it("takes nothing from what another setup writes while this one waits for its key", async () => {
+  const place = new Workplace()
+  await setup(place, ["--offline", "--seed=1", "--max_turns=5", "--exa_api_key=sk-exa-before"])
+  const first = place.start(["setup", "--non_interactive", "--offline", "--api_key_stdin", "--max_turns=", "--seed=3"])
+  await sleep(3000)
+  const second = await setup(place, ["--offline", "--brave_api_key=sk-brave-0123", "--exa_api_key=", "--seed=2"])
+  expect(second).toMatchObject({ code: 0, stderr: "" })
+  first.child.stdin?.end(`${key}\n`)
+  expect(await first.ended).toMatchObject({ code: 0, stderr: "" })
+  expect(config(place)).toEqual({
+    options: { seed: "3" },
+    variables: { BRAVE_API_KEY: "sk-brave-0123", OPENROUTER_API_KEY: key }
+  })
 })
 
 it("asks on a terminal, shows no key that is typed, and keeps what is answered", { timeout: 90_000 }, async () => {

@@ -3,7 +3,7 @@ import { Deferred, Effect, Either, Fiber, FiberId, FastCheck as fc } from "effec
 import { describe, expect, it } from "vitest"
 import type * as Events from "../../src/events/Events.ts"
 import * as Budget from "../../src/model/Budget.ts"
-import type { Answer, ModelError, ModelService } from "../../src/model/Model.ts"
+import { type Answer, type ModelError, type ModelService, noUsage } from "../../src/model/Model.ts"
 import { answer, failure, heard, usage, word } from "./answers.ts"
 import { ask } from "./asks.ts"
 import { type Below, failures, plan, run, served, turns } from "./interleaving.ts"
@@ -105,12 +105,21 @@ describe("A budget in money", () => {
   })
 })
 
+/** Why no call beside the model's own is made that could cost so much. */
+const refusal = ({ hold }: Budget.BudgetService, cost_usd: number) =>
+  Effect.flatMap(
+    hold({ cost_usd, total: 0 }),
+    Either.match({ onLeft: (why) => Effect.succeed(why), onRight: (settle) => Effect.as(settle(noUsage), "") })
+  )
+
 describe("What tools spend beside the model", () => {
   it("counts to the budget, for their own calls and for the model's.", async () => {
     const { call, calls, budget, asked } = over({ cost: 1 }, [costing(0.1)])
-    const refused = (cost_usd: number) => Effect.runSync(budget.refuses({ cost_usd, total: 0 }))
+    const refused = (cost_usd: number) => Effect.runSync(refusal(budget, cost_usd))
     await Effect.runPromise(call())
-    Effect.runSync(budget.charge(usage(7, 0.6)))
+    Effect.runSync(
+      Effect.flatMap(Effect.flatten(budget.hold({ cost_usd: 0.1, total: 0 })), (settle) => settle(usage(7, 0.6)))
+    )
     expect(Effect.runSync(budget.spent)).toMatchObject({ usage: { total: 17, cost_usd: 0.7 }, calls: 1 })
     expect(refused(0.3)).toBe("")
     expect(refused(0.31)).toBe(
@@ -125,7 +134,7 @@ describe("What tools spend beside the model", () => {
     let asked = 0
     const complete = () => (asked++ === 0 ? Effect.succeed(costing(0.4)) : Deferred.await(gate))
     const { model, budget } = Budget.within({ complete }, limits({ cost: 1 }))
-    const refused = budget.refuses({ cost_usd: 0.3, total: 0 })
+    const refused = refusal(budget, 0.3)
     const program = Effect.gen(function* () {
       yield* model.complete(ask({}))
       const fiber = yield* Effect.fork(model.complete(ask({})))
@@ -136,6 +145,23 @@ describe("What tools spend beside the model", () => {
       return [during, yield* refused]
     })
     expect(await Effect.runPromise(program)).toEqual([expect.stringContaining("--max_cost=1"), ""])
+  })
+})
+
+describe("A call of a tool under way", () => {
+  it("is left room for by the model's own, which wait for what it comes to.", async () => {
+    const { call, budget, asked } = over({ cost: 1 }, [costing(0.3)])
+    const program = Effect.gen(function* () {
+      yield* call()
+      const settle = yield* Effect.flatten(budget.hold({ cost_usd: 0.5, total: 0 }))
+      const fiber = yield* Effect.fork(call())
+      yield* turns(50)
+      const during = asked()
+      yield* settle(usage(1, 0.4))
+      return [during, yield* Fiber.join(fiber), asked()]
+    })
+    expect(await Effect.runPromise(program)).toEqual([1, "answered", 2])
+    expect(Effect.runSync(budget.spent).usage.cost_usd).toBeCloseTo(1)
   })
 })
 

@@ -107,6 +107,25 @@ test("Hostile arguments are answered", async () => {
   expect((await call("{}", "x".repeat(1_000_000))).text.length).toBeLessThan(500)
 })
 
+test("A result that is no JSON object is a failure that the model can read, and names in one are well-formed", async () => {
+  const circle: Record<string, unknown> = {}
+  circle.self = circle
+  const odd = [{ many: 10n }, circle, () => 1, [1], new Date(0), { toJSON: () => undefined }, { toJSON: () => "text" }]
+  for (const result of odd) {
+    for (const [run, says] of [
+      [Effect.succeed(result), /no JSON object/],
+      [new Tool.ToolFailure({ error: "why", result: { result } }), /why/]
+    ] as const) {
+      const tool = Tool.make({ name: "odd", description: "", parameters: Schema.Struct({}), run: () => run })
+      const { ok, text } = await inSandbox(Invoke.call([tool], { name: "odd", arguments: "{}" }))
+      expect([ok, JSON.parse(text).error]).toEqual([false, expect.stringMatching(says)])
+    }
+  }
+  expect(Tool.render({ "a\ud800": [{ "\udfff": "\ud800" }], __proto__: null })).toBe(
+    '{"a\ufffd":[{"\ufffd":"\ufffd"}]}'
+  )
+})
+
 test("A defect in a tool comes through", async () => {
   await expect(call('{"word":"throw"}')).rejects.toThrow("a bug")
 })

@@ -61,6 +61,8 @@ describe("The endpoint's speech", () => {
         }
         expect((yield* call(tools, { text: "x", output_path: "noext" })).result.file_path).toBe("noext.mp3")
         expect((yield* call(tools, { text: "x", output_path: "some/" })).result.file_path).toMatch(/^some\/9-.*\.mp3$/)
+        const above = yield* call(tools, { text: "x", output_path: "some/.." })
+        expect(above.result.file_path).toMatch(/^some\/\.\.\/10-[0-9a-f]{8}\.mp3$/)
         expect(yield* sh("ls -d a.wav out/b.ogg d.FLAC noext.mp3")).toBe("a.wav\nd.FLAC\nnoext.mp3\nout/b.ogg\n")
       })
     )
@@ -80,6 +82,7 @@ describe("The endpoint's speech", () => {
       "opus",
       "flac",
       "aac",
+      "mp3",
       "mp3",
       "mp3",
       "mp3"

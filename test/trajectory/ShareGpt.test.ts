@@ -98,3 +98,16 @@ describe("The quality filter", () => {
     ).toEqual([])
   })
 })
+
+describe("Counts by tool", () => {
+  it("are there for a tool of any name, those of JavaScript's own objects too.", () => {
+    const names = ["__proto__", "constructor", "toString"]
+    const stats = ShareGpt.toolStats(names, [called(call("c", "__proto__"), "{}")])
+    expect(Object.entries(stats).map(([name, { count }]) => [name, count])).toEqual([
+      ["__proto__", 1],
+      ["constructor", 0],
+      ["toString", 0]
+    ])
+    expect(Object.keys(JSON.parse(encodeLine(ShareGpt.errorCounts(stats))))).toEqual(names)
+  })
+})

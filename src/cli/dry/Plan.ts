@@ -7,7 +7,6 @@ import type { Settings } from "../../RunConfig.ts"
 import type * as Statistics from "../../report/Statistics.ts"
 import type { Distribution } from "../../sampling/Distribution.ts"
 import * as Sampler from "../../sampling/Sampler.ts"
-import { Books } from "../../store/Books.ts"
 import { folderError } from "../../store/Disk.ts"
 import * as Lock from "../../store/Lock.ts"
 import { changes } from "../../store/Recorded.ts"
@@ -74,8 +73,7 @@ export interface Parts {
 export const make = Effect.fn("Plan.make")(function* (parts: Parts) {
   const { config, folder, dataset } = parts
   const earlier = yield* RunFolder.sessions(folder, false)
-  const books = new Books(Session.toolNames(earlier, parts.toolNames))
-  const nextBatch = yield* Scan.run(folder, books, { mend: false })
+  const { books, nextBatch } = yield* Scan.run(folder, Session.toolNames(earlier, parts.toolNames), { mend: false })
   for (const session of earlier) books.enterReleased(session)
   const last = earlier.at(-1)
   const done = Resume.match(books.ledger, dataset.index, config.samples_per_prompt)

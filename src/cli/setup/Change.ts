@@ -142,3 +142,19 @@ export const apply = (file: ConfigFile.ConfigFile, change: Change): Read<ConfigF
 export const same = (a: ConfigFile.ConfigFile, b: ConfigFile.ConfigFile): boolean =>
   JSON.stringify([...a.options]) === JSON.stringify([...b.options]) &&
   JSON.stringify(ConfigFile.environmentOf(a)) === JSON.stringify(ConfigFile.environmentOf(b))
+
+/** What makes the second file of the first. */
+export const between = (before: ConfigFile.ConfigFile, after: ConfigFile.ConfigFile): Change => {
+  const plain = (file: ConfigFile.ConfigFile) =>
+    new Map([...file.variables].map(([name, value]) => [name, Redacted.value(value)]))
+  const changed = <A>(was: ReadonlyMap<string, A>, is: ReadonlyMap<string, A>, gone: A) =>
+    new Map(
+      [...new Set([...was.keys(), ...is.keys()])]
+        .filter((name) => was.get(name) !== is.get(name))
+        .map((name) => [name, is.get(name) ?? gone] as const)
+    )
+  return {
+    options: changed<ConfigFile.Value>(before.options, after.options, ""),
+    variables: changed(plain(before), plain(after), "")
+  }
+}

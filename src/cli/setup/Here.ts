@@ -1,5 +1,6 @@
 /** What a run that begins here and now would be made of, as far as it can be told: what is wrong is kept, not thrown. */
 import { Effect, Either, type Redacted } from "effect"
+import * as OpenAi from "../../model/OpenAi.ts"
 import * as Failure from "../../model/openai/Failure.ts"
 import type { Settings } from "../../RunConfig.ts"
 import type { Variables } from "../../tools/Variables.ts"
@@ -7,7 +8,7 @@ import * as ConfigFile from "../ConfigFile.ts"
 import * as Key from "../Key.ts"
 import * as Parse from "../Parse.ts"
 import type { UsageError } from "../UsageError.ts"
-import type { Read, Typed } from "../Values.ts"
+import { filled, type Read, type Typed } from "../Values.ts"
 import * as Change from "./Change.ts"
 import * as Known from "./Known.ts"
 
@@ -42,7 +43,15 @@ export const make = (
       variables,
       key: Key.find(typed, config, variables),
       keyFrom: named.has("api_key") ? undefined : outside === undefined ? inFile : `${outside} (environment)`,
-      hush: hushing([environment, stored])
+      hush: hushing([
+        ...Known.variables.flatMap(({ name, kind }) =>
+          [variables.plain(name), environment[name], stored[name]].flatMap((value = "") =>
+            secretsOf(kind, value.trim())
+          )
+        ),
+        ...secretsOf("key", filled(typed, "api_key") ?? ""),
+        ...secretsOf("address", config.base_url)
+      ])
     }
   })
 
@@ -50,10 +59,8 @@ export const make = (
 const secretFrom = 6
 
 /** Whatever another program says becomes one line without any key. */
-const hushing = (sources: ReadonlyArray<Parse.Environment>) => {
-  const secrets = Known.variables
-    .flatMap(({ name, kind }) => sources.flatMap((source) => secretsOf(kind, source[name]?.trim() ?? "")))
-    .filter((secret) => secret.length >= secretFrom)
+const hushing = (all: ReadonlyArray<string>) => {
+  const secrets = [...new Set(all)].filter((secret) => secret.length >= secretFrom)
   return (text: string) =>
     Failure.oneLine(
       secrets.reduce((shown, one) => Failure.withoutKey(shown, one), text),
@@ -65,8 +72,8 @@ const hushing = (sources: ReadonlyArray<Parse.Environment>) => {
 const secretsOf = (kind: Known.Kind, value: string): ReadonlyArray<string> => {
   if (kind === "key") return [value]
   if (!kind.endsWith("address") || !URL.canParse(value)) return []
-  const { search, password } = new URL(value)
-  return [search, password]
+  const url = new URL(value)
+  return [url.search, url.password, ...OpenAi.credentials(url, "").secrets]
 }
 
 /** The request that tools are made from; an endpoint without its key is one that they are refused by. */

@@ -1,6 +1,6 @@
 /** Writes the user's config file: wholly or not at all, and at no moment readable by others. */
-import { chmod, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { chmod, mkdir, open, readlink, rename, rm, stat } from "node:fs/promises"
+import { dirname, join, resolve } from "node:path"
 import { Effect, Predicate, Redacted } from "effect"
 import type { ConfigFile } from "../ConfigFile.ts"
 import { UsageError } from "../UsageError.ts"
@@ -17,6 +17,15 @@ const makeFolder = (path: string): Promise<void> =>
     if (codeOf(cause) === "EEXIST" && (await stat(path)).isDirectory()) return
     throw cause
   })
+
+/** Links that lead to links, followed at most so often. */
+const linksAtMost = 40
+
+/** Where a file lies or would lie, behind the links that lead there. */
+const behind = async (path: string, links = linksAtMost): Promise<string> => {
+  const target = await readlink(path).catch(() => undefined)
+  return target === undefined || links === 0 ? path : behind(resolve(dirname(path), target), links - 1)
+}
 
 const render = ({ options, variables }: Pick<ConfigFile, "options" | "variables">): string => {
   const plain = [...variables].map(([name, value]) => [name, Redacted.value(value)])
@@ -59,7 +68,9 @@ export const write = Effect.fn("Write.write")(function* (file: ConfigFile) {
       await makeFolder(dirname(path))
       // A folder of our own that others may enter is none of theirs; one that belongs to somebody else stays as it is.
       await chmod(dirname(path), 0o700).catch(() => undefined)
-      await replace(await realpath(path).catch(() => path), render(file))
+      const place = await behind(path)
+      await makeFolder(dirname(place))
+      await replace(place, render(file))
     },
     catch: (cause) =>
       new UsageError({

@@ -1,6 +1,5 @@
 /** A service by its address and by who asks it: what its calls have in common, and calls by their paths alone. */
-import { Effect, Redacted } from "effect"
-import * as OpenAi from "../../model/OpenAi.ts"
+import { Effect, type Redacted } from "effect"
 import type { EndpointSetting } from "../Setting.ts"
 import type { ToolFailure } from "../Tool.ts"
 import * as Api from "./Api.ts"
@@ -12,19 +11,17 @@ export interface Access {
   /** Up to where the paths of its calls begin. */
   readonly base: string
   readonly key: Api.Key | undefined
+  /** What no message may show beside the key. */
+  readonly hidden?: ReadonlyArray<Redacted.Redacted>
 }
 
 /** The run's own endpoint, beside its model, by the same key or password. Its address must be one. */
 export const ofEndpoint = ({ apiKey, baseUrl }: Pick<EndpointSetting, "apiKey" | "baseUrl">): Access => {
   const base = new URL(baseUrl)
-  const { authorization, secrets } = OpenAi.credentials(base, apiKey === undefined ? "" : Redacted.value(apiKey))
-  base.username = ""
-  base.password = ""
   base.hash = ""
-  const [secret, ...also] = secrets.map((each) => Redacted.make(each))
-  const before = authorization?.slice(0, authorization.indexOf(" ") + 1) ?? ""
-  const key = secret && { header: "authorization", before, secret, also }
-  return { service: base.host, base: base.href, key }
+  const own = apiKey && { header: "authorization", before: "Bearer ", secret: apiKey }
+  const { url, key, hidden } = Api.discreet<Pick<Api.Call, "url" | "key" | "hidden">>({ url: base.href, key: own })
+  return { service: base.host, base: url, key, ...(hidden === undefined ? {} : { hidden }) }
 }
 
 export interface Service extends Pick<Access, "service"> {

@@ -1,5 +1,6 @@
 /** Calls of services that the user has a key of: bounded in size and time, tried again where that helps, the key in no word of an error. */
 import { Clock, Duration, Effect, Fiber, Option, Random, Redacted, Schema, type Scope } from "effect"
+import * as OpenAi from "../../model/OpenAi.ts"
 import * as Failure from "../../model/openai/Failure.ts"
 import * as Retry from "../../model/Retry.ts"
 import { ToolFailure } from "../Tool.ts"
@@ -25,8 +26,6 @@ export interface Key {
   /** What stands before it there, such as `Bearer `. */
   readonly before?: string
   readonly secret: Redacted.Redacted
-  /** What no message may show besides, such as the password in it. */
-  readonly also?: ReadonlyArray<Redacted.Redacted>
   /** The variables that hold it, for people; none for the key of the run's endpoint. */
   readonly name?: string
 }
@@ -39,6 +38,8 @@ export interface Call {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH"
   readonly headers?: Readonly<Record<string, string>>
   readonly key?: Key | undefined
+  /** What no message may show beside the key, such as the password in it. */
+  readonly hidden?: ReadonlyArray<Redacted.Redacted>
   /** A body that is sent as JSON. */
   readonly json?: object
   /** Seconds of one try at most; 30 by default. */
@@ -89,13 +90,28 @@ export const at = (base: string, path: string): string => {
 }
 
 /** What went wrong with a service, in one line without its key. */
-export const failed = (words: string, { key }: Pick<Call, "key">, status = 0): ApiError => {
-  const others = (key?.also ?? []).reduce((shown, each) => Failure.withoutKey(shown, Redacted.value(each)), words)
+export const failed = (words: string, { key, hidden = [] }: Pick<Call, "key" | "hidden">, status = 0): ApiError => {
+  const others = hidden.reduce((shown, each) => Failure.withoutKey(shown, Redacted.value(each)), words)
   return new ApiError({ detail: Failure.oneLine(others, secretOf(key)), status })
 }
 
+/**
+ * The call with an address that holds nothing of the user: a name and password go the way a key goes where there is none, and no
+ * message shows them, nor what its query may hold of keys.
+ */
+export const discreet = <A extends Pick<Call, "url" | "key" | "hidden">>(call: A): A => {
+  const url = new URL(call.url)
+  const { authorization = "", secrets } = OpenAi.credentials(url, "")
+  url.username = ""
+  url.password = ""
+  const [before = "", pair = ""] = authorization.split(/(?<= )/)
+  const inAddress = pair === "" ? undefined : { header: "authorization", before, secret: Redacted.make(pair) }
+  const hidden = [...(call.hidden ?? []), ...secrets.map((each) => Redacted.make(each))]
+  return { ...call, url: url.href, key: call.key ?? inAddress, hidden }
+}
+
 /** An answer that is no success as an error. */
-export const refused = (reply: Reply.Reply, call: Pick<Call, "service" | "key">): ApiError =>
+export const refused = (reply: Reply.Reply, call: Pick<Call, "service" | "key" | "hidden">): ApiError =>
   failed(Reply.meaningOf(reply, call), call, reply.status)
 
 /**
@@ -108,9 +124,9 @@ export const make = (options: Pick<Route.Options, "environment"> = {}): Effect.E
       if (!URL.canParse(given.url) || !/^https?:/i.test(given.url)) {
         return yield* new ApiError({ detail: `the address of ${given.service} is no http or https URL` })
       }
-      const url = new URL(given.url)
+      const call = yield* named(discreet(given))
+      const url = new URL(call.url)
       const way = yield* Effect.mapError(route(url), (detail) => new ApiError({ detail }))
-      const call = yield* named(given)
       const { tries = defaults.tries, patience = defaults.patience } = call
       for (let count = 1, waited = 0; ; count++) {
         const { result, again, asked } = yield* attempt(way, url, call)
@@ -125,7 +141,7 @@ export const make = (options: Pick<Route.Options, "environment"> = {}): Effect.E
       Effect.filterOrFail(
         reply(call),
         ({ status }) => status < 300,
-        (answer) => refused(answer, call)
+        (answer) => refused(answer, discreet(call))
       )
     return {
       reply,

@@ -219,3 +219,15 @@ test("A service's own address is reached wherever it is, but no other port of it
   expect(await Effect.runPromise(Effect.isSuccess(other.resolve("localhost")))).toBe(false)
   expect(await Effect.runPromise(Effect.isSuccess(other.resolve("10.0.0.7")))).toBe(true)
 })
+
+test("A password in the address is sent as one goes, and shown to nobody", async () => {
+  const password = "a-password-0123456789"
+  const { server, variables } = await queue(await png(), {
+    submitted: (request) => ({ status: 403, body: { detail: `no: ${request.headers.authorization} ${password}` } })
+  })
+  const address = variables.FAL_API_URL.replace("//", `//user:${password}@`)
+  const made = toolset(ImageGeneration.make, { variables: { FAL_KEY: key, FAL_API_URL: address } })
+  const refused = await scoped(Effect.flatMap(made, (tools) => call(tools, { prompt: "x" })))
+  expect(refused.result.error).toMatch(/\(HTTP 403\): no: Key \*+ \*\*\*$/)
+  expect(server.requests[0]?.headers.authorization).toBe(`Key ${key}`)
+})

@@ -51,8 +51,19 @@ describe("A call of a service", () => {
     expect([error.message, error.status]).toEqual(["Some answers HTTP 422: it was ***", 422])
   })
   it("shows none of several secrets.", () => {
-    const both = { ...key, also: [Redacted.make("the password")] }
-    expect(Api.failed(`${secret} and the password`, { key: both }).message).toBe("*** and ***")
+    const call = { key, hidden: [Redacted.make("the password")] }
+    expect(Api.failed(`${secret} and the password`, call).message).toBe("*** and ***")
+  })
+  it("goes by the name and password of its address, which nobody is shown, where there is no key.", async () => {
+    const server = await PageServer.start(({ headers }) => ({ status: 403, body: { error: headers.authorization } }))
+    const address = `${server.url.replace("//", "//me:the-password@")}/x?token=0123456789abcdef`
+    const said = await within((api) => Effect.flip(api.bytes({ service: "Some", url: address })))
+    expect(said.message).toContain("Basic ***")
+    expect(said.message).not.toMatch(/the-password|0123456789abcdef/)
+    expect(server.asked[0]?.headers.authorization).toBe(`Basic ${btoa("me:the-password")}`)
+    const keyed = await within((api) => Effect.flip(api.bytes({ service: "Some", url: address, key })))
+    expect(keyed.message).not.toMatch(/the-password/)
+    expect(server.asked[1]?.headers.authorization).toBeUndefined()
   })
   it("is not tried again where nothing would help.", async () => {
     const server = await PageServer.start(({ path }) => ({
