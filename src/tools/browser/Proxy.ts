@@ -81,6 +81,12 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
             if (!response.headersSent) fails(url, unreachable(url, error))
             broken()
           })
+          // Nobody asked to change the protocol: sockets of pages come by CONNECT.
+          onward.on("upgrade", (_, socket) => {
+            socket.destroy()
+            fails(url, `${url.host} answers in another protocol`)
+            broken()
+          })
           onward.on("response", (answer) => {
             const { connection: _, "keep-alive": __, ...kept } = answer.headers
             const begun = Either.try(() =>

@@ -1,0 +1,74 @@
+/** A program between us and Chromium: what a page makes too large never reaches us, for one message could end the whole run. */
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Either } from "effect"
+import * as Proc from "../../sandbox/Proc.ts"
+import { quote } from "../../sandbox/Shell.ts"
+
+/** Bytes of one message of the DevTools protocol; pictures of a page and its tree are far smaller. */
+export const messageBytes = 16_000_000
+
+/** Chromium reads descriptor 3 by itself and writes to 4, each message ending in a zero byte. */
+const source = `const { spawn } = require("node:child_process")
+const { Socket } = require("node:net")
+const [most, program, ...args] = process.argv.slice(2)
+const browser = spawn(program, args, { stdio: ["ignore", 1, 2, 3, "pipe"] })
+require("node:fs").closeSync(3)
+const out = new Socket({ fd: 4, readable: false })
+const give = (code) => out.end(() => process.exit(code))
+const from = browser.stdio[4]
+let held = []
+let size = 0
+from.on("data", (data) => {
+  let free = true
+  for (let start = 0; start < data.length; ) {
+    const zero = data.indexOf(0, start)
+    const end = zero < 0 ? data.length : zero + 1
+    size += end - start
+    if (size > Number(most)) held = []
+    else held.push(data.subarray(start, end))
+    if (zero >= 0) {
+      for (const part of held) free = out.write(part)
+      held = []
+      size = 0
+    }
+    start = end
+  }
+  if (!free) from.pause()
+})
+out.on("drain", () => from.resume())
+out.on("error", () => {
+  browser.kill("SIGKILL")
+  process.exit(1)
+})
+browser.on("error", (error) => {
+  process.stderr.write(error.message + "\\n")
+  give(1)
+})
+browser.on("exit", (code) => setTimeout(() => give(code ?? 1), 300))
+browser.on("close", (code) => give(code ?? 1))
+`
+
+/** Writes the program into a folder; gives the path to start it by, in Chromium's place and with its arguments. */
+export const write = (folder: string, program: string, most: number = messageBytes): string => {
+  const [sieve, path] = [join(folder, "sieve.cjs"), join(folder, "chromium")]
+  writeFileSync(sieve, source)
+  writeFileSync(
+    path,
+    `#!/bin/sh\nexec ${[process.execPath, sieve, String(most), program].map(quote).join(" ")} "$@"\n`,
+    {
+      mode: 0o700
+    }
+  )
+  return path
+}
+
+/** Ends whatever still runs on a profile. */
+export const end = (profile: string): void => {
+  const ours = (pid: number) =>
+    Either.getOrElse(
+      Either.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")),
+      (): ReadonlyArray<string> => []
+    ).includes(`--user-data-dir=${profile}`)
+  for (const { pid } of Proc.list(ours)) Proc.signal(pid, "SIGKILL")
+}
