@@ -1,6 +1,6 @@
 /** A program between us and Chromium: what a page makes too large never reaches us, for one message could end the whole run. */
-import { readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
 import { Either } from "effect"
 import * as Proc from "../../sandbox/Proc.ts"
 import { quote } from "../../sandbox/Shell.ts"
@@ -63,7 +63,10 @@ export const write = (folder: string, program: string, most: number = messageByt
   return path
 }
 
-/** Ends whatever still runs on a profile. */
+/** The name of the folder in which a browser keeps the socket of its profile. */
+const ofSocket = /^\.?(?:org|com)\.[\w.]+\.\w{6}$/
+
+/** Ends whatever still runs on a profile, and removes what only a browser that ends by itself removes. */
 export const end = (profile: string): void => {
   const ours = (pid: number) =>
     Either.getOrElse(
@@ -71,4 +74,8 @@ export const end = (profile: string): void => {
       (): ReadonlyArray<string> => []
     ).includes(`--user-data-dir=${profile}`)
   for (const { pid } of Proc.list(ours)) Proc.signal(pid, "SIGKILL")
+  Either.try(() => {
+    const folder = dirname(readlinkSync(join(profile, "SingletonSocket")))
+    if (ofSocket.test(basename(folder))) rmSync(folder, { recursive: true, force: true })
+  })
 }

@@ -214,7 +214,11 @@ describe("browser_vision", () => {
             aside: { tool: "browser_vision", model: "seeing-model" },
             messages: [
               { role: "system" },
-              { role: "user", content: "What colour?", images: [expect.stringMatching(/^data:image\/jpeg;base64,\/9j\//)] }
+              {
+                role: "user",
+                content: "What colour?",
+                images: [expect.stringMatching(/^data:image\/jpeg;base64,\/9j\//)]
+              }
             ]
           })
         }),

@@ -20,7 +20,7 @@ describe("A hostile page", () => {
   it("opens no more tabs than it may, and the click that opens them counts", { timeout: 90_000 }, () =>
     browse(
       {
-        "/": page("<button onclick='for (let i = 0; i < 12; i++) open(`about:blank`)'>Many</button>"),
+        "/": page("<button onclick='for (let i = 0; i < 12; i++) window.open(`/p`)'>Many</button>"),
         "/p": page("Popup")
       },
       (use, { url }) =>
@@ -35,7 +35,7 @@ describe("A hostile page", () => {
           }
           expect(notes).toContainEqual(expect.stringMatching(/more than 8 tabs/))
           let tabs = 1
-          while ((yield* use("back")).ok) tabs++
+          while (tabs < 20 && (yield* use("back")).ok) tabs++
           expect(tabs).toBeGreaterThan(1)
           expect(tabs).toBeLessThanOrEqual(8)
         })
