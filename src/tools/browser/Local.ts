@@ -63,7 +63,7 @@ const start = Effect.fnUntraced(function* (program: string, guard: Guard) {
     }),
     // What did not end by itself, or was starting when it was given up, is ended here.
     () => {
-      const end = Effect.sync(() => Sieve.end(profile))
+      const end = Sieve.end(profile)
       return Effect.all([end, Place.remove(folder), end], { discard: true })
     }
   )

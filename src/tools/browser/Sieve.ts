@@ -1,21 +1,33 @@
 /** A program between us and Chromium: what a page makes too large never reaches us, for one message could end the whole run. */
 import { readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
-import { Either } from "effect"
+import { Effect, Either } from "effect"
 import * as Proc from "../../sandbox/Proc.ts"
 import { quote } from "../../sandbox/Shell.ts"
 
 /** Bytes of one message of the DevTools protocol; pictures of a page and its tree are far smaller. */
 export const messageBytes = 16_000_000
 
+/** The name of the folder in which a browser keeps the socket of its profile. */
+const ofSocket = /^\.?(?:org|com)\.[\w.]+\.\w{6}$/
+
 /** Chromium reads descriptor 3 by itself and writes to 4, each message ending in a zero byte. */
 const source = `const { spawn } = require("node:child_process")
+const fs = require("node:fs")
 const { Socket } = require("node:net")
+const { basename, dirname } = require("node:path")
 const [most, program, ...args] = process.argv.slice(2)
 const browser = spawn(program, args, { stdio: ["ignore", 1, 2, 3, "pipe"] })
-require("node:fs").closeSync(3)
+fs.closeSync(3)
 const out = new Socket({ fd: 4, readable: false })
-const give = (code) => out.end(() => process.exit(code))
+const profile = (args.find((each) => each.startsWith("--user-data-dir=")) || "").slice(16)
+const give = (code) =>
+  fs.readlink(profile + "/SingletonSocket", (error, socket) => {
+    const leave = () => out.end(() => process.exit(code))
+    const folder = error ? "" : dirname(socket)
+    if (${ofSocket}.test(basename(folder))) fs.rm(folder, { recursive: true, force: true }, leave)
+    else leave()
+  })
 const from = browser.stdio[4]
 let held = []
 let size = 0
@@ -37,10 +49,8 @@ from.on("data", (data) => {
   if (!free) from.pause()
 })
 out.on("drain", () => from.resume())
-out.on("error", () => {
-  browser.kill("SIGKILL")
-  process.exit(1)
-})
+// Nobody is left to read it, nor to clean up.
+out.on("error", () => browser.kill("SIGKILL") || process.exit(1))
 browser.on("error", (error) => {
   process.stderr.write(error.message + "\\n")
   give(1)
@@ -63,19 +73,20 @@ export const write = (folder: string, program: string, most: number = messageByt
   return path
 }
 
-/** The name of the folder in which a browser keeps the socket of its profile. */
-const ofSocket = /^\.?(?:org|com)\.[\w.]+\.\w{6}$/
-
 /** Ends whatever still runs on a profile, and removes what only a browser that ends by itself removes. */
-export const end = (profile: string): void => {
+export const end = Effect.fn("Sieve.end")(function* (profile: string) {
   const ours = (pid: number) =>
     Either.getOrElse(
       Either.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")),
       (): ReadonlyArray<string> => []
     ).includes(`--user-data-dir=${profile}`)
-  for (const { pid } of Proc.list(ours)) Proc.signal(pid, "SIGKILL")
+  // What is not dead yet may still write into the folders that go next.
+  for (let look = 0, left = Proc.list(ours); left.length > 0 && look < 40; look++, left = Proc.list(ours)) {
+    for (const { pid } of left) Proc.signal(pid, "SIGKILL")
+    yield* Proc.pause(50)
+  }
   Either.try(() => {
     const folder = dirname(readlinkSync(join(profile, "SingletonSocket")))
     if (ofSocket.test(basename(folder))) rmSync(folder, { recursive: true, force: true })
   })
-}
+})
