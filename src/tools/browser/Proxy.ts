@@ -103,7 +103,7 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
           pipeline(request, onward, () => {})
         },
         broken
-      )
+      ).catch(broken)
     })
     server.on("connection", held)
     server.on("connect", (request: Http.IncomingMessage, client: Duplex, early: Buffer) => {
@@ -131,7 +131,7 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
           client.on("close", () => onward.destroy())
         },
         () => client.end("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
-      )
+      ).catch(() => client.destroy())
     })
     server.requestTimeout = 0
     server.headersTimeout = 0
