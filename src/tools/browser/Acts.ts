@@ -3,6 +3,7 @@ import { Effect, Either, Schema } from "effect"
 import type { Guard } from "../net/Guard.ts"
 import * as Text from "../Text.ts"
 import { ToolFailure } from "../Tool.ts"
+import * as Element from "./Element.ts"
 import * as Keys from "./Keys.ts"
 import * as Scripts from "./Scripts.ts"
 import { attempt, PageError, within } from "./Source.ts"
@@ -59,12 +60,21 @@ export const back = Effect.fn("Acts.back")(function* (window: Window) {
 
 /** Presses keys where the focus is. */
 export const press = Effect.fn("Acts.press")(function* (window: Window, key: string) {
-  yield* Effect.mapError(
-    within(10, () => window.page.keyboard.press(Keys.normalise(key.slice(0, 100)))),
-    ({ detail }) =>
-      new ToolFailure({
-        error: `key: ${detail.slice(0, 200)}; known are names such as Enter, Escape, Tab, Backspace, ArrowDown, F5, single characters, and these joined as in Control+A`
-      })
+  const name = Keys.normalise(key.slice(0, 100))
+  if (Keys.pastes(name)) {
+    return yield* new ToolFailure({
+      error:
+        "key: the clipboard is not this session's alone, so nothing is pasted from it; put the text in with browser_type"
+    })
+  }
+  yield* Effect.catchAll(
+    within(10, () => window.page.keyboard.press(name)),
+    ({ detail, late }) =>
+      late
+        ? Element.hanging(window)
+        : new ToolFailure({
+            error: `key: ${detail.slice(0, 200)}; known are names such as Enter, Escape, Tab, Backspace, ArrowDown, F5, single characters, and these joined as in Control+A`
+          })
   )
 })
 

@@ -8,6 +8,9 @@ import type { Window } from "./Window.ts"
 /** Seconds until an element must be ready to be acted on. */
 const ready = 6
 
+/** Letters that are typed one by one: more take longer than a call may. */
+const keysAtMost = 500
+
 /** The element that `e5`, `@e5`, `ref=e5` or `[ref=e5]` names in the latest snapshot. */
 const find = Effect.fnUntraced(function* (window: Window, given: string) {
   const ref = /^\s*[[@]?\s*(?:ref\s*=\s*)?["']?@?((?:f\d+)?e\d+)["']?\s*\]?\s*$/i.exec(given)?.[1]?.toLowerCase()
@@ -27,7 +30,8 @@ const find = Effect.fnUntraced(function* (window: Window, given: string) {
   return { ref, element }
 })
 
-const hanging = (window: Window) => {
+/** The tab that is shown does not answer: what was asked of it, it may still do, so it is given up. */
+export const hanging = (window: Window) => {
   window.stuck = true
   return new ToolFailure({ error: "the page does not respond any more; browser_navigate opens a fresh one" })
 }
@@ -66,8 +70,8 @@ export const click = Effect.fn("Element.click")(function* (window: Window, given
   const failed = explained(window, `${ref} could not be clicked`)
   yield* Effect.catchAll(
     within(ready + 2, () => element.click({ timeout: ready * 1000 })),
-    // A tab may close itself when it is clicked.
-    (error) => (page.isClosed() && window.usable ? Effect.void : failed(error))
+    // A tab may close itself when it is clicked, or open others before it has answered.
+    (error) => (page !== window.page && window.usable ? Effect.void : failed(error))
   )
 })
 
@@ -96,9 +100,11 @@ export const type = Effect.fn("Element.type")(function* (window: Window, given: 
       within(ready + 2, () => element.click({ timeout: ready * 1000 })),
       failed
     )
+    const { keyboard } = window.page
     yield* Effect.catchAll(
-      within(20, () => window.page.keyboard.type(value)),
-      failed
+      within(20, () => (value.length > keysAtMost ? keyboard.insertText(value) : keyboard.type(value))),
+      // Keys that are still to come must not reach the next page.
+      (error) => (error.late ? hanging(window) : failed(error))
     )
   }
   if (enters) yield* attempt(5, () => element.press("Enter", { timeout: 4000 }))

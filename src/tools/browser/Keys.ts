@@ -54,3 +54,10 @@ export const normalise = (given: string): string => {
   const shortcut = held.length > 0 && !held.includes("Shift") && /^[A-Z]$/.test(last)
   return [...held, shortcut ? last.toLowerCase() : single(last)].join("+")
 }
+
+/** Whether a key puts in what lies in the clipboard, which all sessions of a browser share. */
+export const pastes = (key: string): boolean => {
+  const parts = key.split("+").map((part) => part.trim())
+  const has = (pattern: RegExp) => parts.some((part) => pattern.test(part))
+  return (has(/^(Control|Meta)/i) && has(/^(Key)?V$/i)) || (has(/^Shift/i) && has(/^Insert$/i)) || has(/^Paste$/i)
+}

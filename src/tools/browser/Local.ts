@@ -7,8 +7,9 @@ import type { Browser } from "playwright-core"
 import * as Place from "../../sandbox/Place.ts"
 import type { Guard } from "../net/Guard.ts"
 import * as Proxy from "./Proxy.ts"
+import * as Sieve from "./Sieve.ts"
 import * as Single from "./Single.ts"
-import { attempt, BrowserError, type Opened, type Source, viewport, within } from "./Source.ts"
+import { BrowserError, type Opened, owned, type Source, viewport, within } from "./Source.ts"
 
 interface Running {
   readonly browser: Browser
@@ -52,44 +53,48 @@ const start = Effect.fnUntraced(function* (program: string, guard: Guard) {
   yield* Place.removeAbandoned(tmpdir())
   const folder = Place.base(tmpdir())
   const [profile, files] = [join(folder, "profile"), join(folder, "files")]
-  yield* Effect.acquireRelease(
+  const starter = yield* Effect.acquireRelease(
     Effect.try({
       try: () => {
         for (const each of [profile, files]) mkdirSync(each, { recursive: true, mode: 0o700 })
+        return Sieve.write(folder, program)
       },
       catch: (error) => new BrowserError({ detail: `the browser has no folder for its files: ${error}` })
     }),
-    () => Place.remove(folder)
+    // What did not end by itself, or was starting when it was given up, is ended here.
+    () => {
+      const end = Sieve.end(profile)
+      return Effect.all([end, Place.remove(folder), end], { discard: true })
+    }
   )
   const launch = (sandboxed: boolean) =>
-    within(35, () =>
-      chromium.launchPersistentContext(profile, {
-        executablePath: program,
-        headless: true,
-        args: switches(proxy),
-        env: environment(folder),
-        artifactsDir: files,
-        downloadsPath: files,
-        handleSIGINT: false,
-        handleSIGTERM: false,
-        handleSIGHUP: false,
-        chromiumSandbox: sandboxed,
-        timeout: 30_000
-      })
+    owned(
+      35,
+      () =>
+        chromium.launchPersistentContext(profile, {
+          executablePath: starter,
+          headless: true,
+          args: switches(proxy),
+          env: environment(folder),
+          artifactsDir: files,
+          downloadsPath: files,
+          handleSIGINT: false,
+          handleSIGTERM: false,
+          handleSIGHUP: false,
+          chromiumSandbox: sandboxed,
+          timeout: 30_000
+        }),
+      (context) => context.close()
     )
-  const own = yield* Effect.acquireRelease(
-    launch(!isRoot()).pipe(
-      // Inside a container there is often none to be had, and the container is what holds the browser.
-      Effect.catchIf(
-        ({ log }) => /no usable sandbox/i.test(log),
-        () => launch(false)
-      ),
-      Effect.mapError(
-        ({ detail }) => new BrowserError({ detail: `the browser could not be started: ${detail.split("\n")[0]}` })
-      )
+  const own = yield* launch(!isRoot()).pipe(
+    // Inside a container there is often none to be had, and the container is what holds the browser.
+    Effect.catchIf(
+      ({ log }) => /no usable sandbox/i.test(log),
+      () => launch(false)
     ),
-    // Its process is killed where it does not end by itself.
-    (context) => attempt(35, () => context.close())
+    Effect.mapError(
+      ({ detail }) => new BrowserError({ detail: `the browser could not be started: ${detail.split("\n")[0]}` })
+    )
   )
   const browser = own.browser()
   if (browser === null) return yield* new BrowserError({ detail: "the browser could not be started" })
@@ -98,9 +103,10 @@ const start = Effect.fnUntraced(function* (program: string, guard: Guard) {
 
 const context = ({ browser, proxy }: Running): Effect.Effect<Opened, BrowserError, Scope.Scope> =>
   Effect.gen(function* () {
-    const context = yield* Effect.acquireRelease(
-      within(30, () => browser.newContext({ viewport, acceptDownloads: true })),
-      (context) => attempt(10, () => context.close())
+    const context = yield* owned(
+      30,
+      () => browser.newContext({ viewport, acceptDownloads: true }),
+      (context) => context.close()
     )
     const page = yield* within(30, () => context.newPage())
     return {

@@ -81,6 +81,12 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
             if (!response.headersSent) fails(url, unreachable(url, error))
             broken()
           })
+          // Nobody asked to change the protocol: sockets of pages come by CONNECT.
+          onward.on("upgrade", (_, socket) => {
+            socket.destroy()
+            fails(url, `${url.host} answers in another protocol`)
+            broken()
+          })
           onward.on("response", (answer) => {
             const { connection: _, "keep-alive": __, ...kept } = answer.headers
             const begun = Either.try(() =>
@@ -97,7 +103,7 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
           pipeline(request, onward, () => {})
         },
         broken
-      )
+      ).catch(broken)
     })
     server.on("connection", held)
     server.on("connect", (request: Http.IncomingMessage, client: Duplex, early: Buffer) => {
@@ -125,7 +131,7 @@ export const make = (guard: Guard): Effect.Effect<Proxy, never, Scope.Scope> =>
           client.on("close", () => onward.destroy())
         },
         () => client.end("HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
-      )
+      ).catch(() => client.destroy())
     })
     server.requestTimeout = 0
     server.headersTimeout = 0

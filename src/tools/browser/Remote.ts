@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Route } from "playwright-core"
 import type { Guard } from "../net/Guard.ts"
 import type { Rent } from "./Cloud.ts"
 import * as Single from "./Single.ts"
-import { attempt, BrowserError, type Opened, type Source, viewport, within } from "./Source.ts"
+import { attempt, BrowserError, type Opened, owned, type PageError, type Source, viewport, within } from "./Source.ts"
 
 /** Rules for addresses; undefined where every address is reached. */
 export type Rules = Guard | undefined
@@ -15,9 +15,12 @@ export const shared = (address: Redacted.Redacted, rules: Rules): Effect.Effect<
     Single.make(Effect.map(connect(address, "the browser at BROWSER_CDP_URL"), (browser) => ({ browser }))),
     (running) => ({
       open: Effect.flatMap(running, ({ browser }) =>
-        Effect.acquireRelease(
-          remote(() => browser.newContext({ viewport, serviceWorkers: "block" })),
-          (context) => attempt(10, () => context.close())
+        unopened(
+          owned(
+            30,
+            () => browser.newContext({ viewport, serviceWorkers: "block" }),
+            (context) => context.close()
+          )
         ).pipe(Effect.flatMap((context) => opened(browser, context, rules)))
       )
     })
@@ -35,23 +38,25 @@ export const rented = ({ name, rent }: Rent, rules: Rules): Source => ({
 /** Its address holds a key, and so does what Playwright says of it: only the kind of failure is told. */
 const connect = Effect.fnUntraced(function* (address: Redacted.Redacted, name: string) {
   const { chromium } = yield* Effect.promise(() => import("./Playwright.ts"))
-  return yield* Effect.acquireRelease(
-    Effect.mapError(
-      within(20, () => chromium.connectOverCDP(Redacted.value(address), { timeout: 15_000 })),
-      ({ detail, log }) => {
-        const kind = /\bE(?:CONN[A-Z]+|NOTFOUND|TIMEDOUT|AI_AGAIN)\b|(?<= )[45]\d\d(?= [A-Z])/.exec(log)?.[0]
-        const why =
-          kind ?? (/imeout|within/.test(detail) ? "no answer in time" : "it does not answer as a browser does")
-        return new BrowserError({ detail: `${name} cannot be reached: ${/^\d/.test(why) ? `HTTP ${why}` : why}` })
-      }
+  return yield* Effect.mapError(
+    owned(
+      20,
+      () => chromium.connectOverCDP(Redacted.value(address), { timeout: 15_000 }),
+      (browser) => browser.close()
     ),
-    (browser) => attempt(10, () => browser.close())
+    ({ detail, log }) => {
+      const kind = /\bE(?:CONN[A-Z]+|NOTFOUND|TIMEDOUT|AI_AGAIN)\b|(?<= )[45]\d\d(?= [A-Z])/.exec(log)?.[0]
+      const why = kind ?? (/imeout|within/.test(detail) ? "no answer in time" : "it does not answer as a browser does")
+      return new BrowserError({ detail: `${name} cannot be reached: ${/^\d/.test(why) ? `HTTP ${why}` : why}` })
+    }
   )
 })
 
-const remote = <A>(ask: () => Promise<A>): Effect.Effect<A, BrowserError> =>
+const remote = <A>(ask: () => Promise<A>): Effect.Effect<A, BrowserError> => unopened(within(30, ask))
+
+const unopened = <A, R>(ask: Effect.Effect<A, PageError, R>): Effect.Effect<A, BrowserError, R> =>
   Effect.mapError(
-    within(30, ask),
+    ask,
     ({ detail }) => new BrowserError({ detail: `the browser opens no page: ${detail.replace(/\bwss?:\S+/g, "…")}` })
   )
 

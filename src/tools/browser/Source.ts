@@ -62,6 +62,29 @@ export const within = <A>(seconds: number, ask: () => Promise<A>): Effect.Effect
 export const attempt = (seconds: number, ask: () => Promise<unknown>): Effect.Effect<void> =>
   Effect.ignore(within(seconds, ask))
 
+/** The same for what must be ended, with the scope, or when it comes after nobody waits for it any more. */
+export const owned = <A>(
+  seconds: number,
+  ask: () => Promise<A>,
+  end: (value: A) => Promise<unknown>
+): Effect.Effect<A, PageError, Scope.Scope> => {
+  const coming = Effect.suspend(() => {
+    let wanted = true
+    const asked = async () => {
+      const value = await ask()
+      if (!wanted) await end(value)
+      return value
+    }
+    const given = Effect.sync(() => {
+      wanted = false
+    })
+    return Effect.onError(within(seconds, asked), () => given)
+  })
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.tap(restore(coming), (value) => Effect.addFinalizer(() => attempt(10, () => end(value))))
+  )
+}
+
 const pageError = (error: unknown): PageError => {
   const text = (error instanceof Error ? error.message : String(error)).replace(/\x1b\[\d*m/g, "").slice(0, 20_000)
   const [said = ""] = text.split(/\n\s*Call log:\n/, 1)

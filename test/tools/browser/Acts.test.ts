@@ -212,7 +212,14 @@ describe("browser_vision", () => {
           expect(asked).toHaveLength(1)
           expect(asked[0]).toMatchObject({
             aside: { tool: "browser_vision", model: "seeing-model" },
-            messages: [{ role: "user", images: [expect.stringMatching(/^data:image\/jpeg;base64,\/9j\//)] }]
+            messages: [
+              { role: "system" },
+              {
+                role: "user",
+                content: "What colour?",
+                images: [expect.stringMatching(/^data:image\/jpeg;base64,\/9j\//)]
+              }
+            ]
           })
         }),
       { visionModel: "seeing-model" }

@@ -17,7 +17,7 @@ const browsers = (): ReadonlyArray<{ readonly pid: number; readonly line: string
     .split("\n")
     .flatMap((each) => {
       const [, pid, , stat, line] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(each) ?? []
-      return line?.includes(`batch-runner-${process.pid}-`) && !stat?.startsWith("Z")
+      return line?.includes(`batch-runner-${process.pid}-`) && !line.includes("sieve.cjs") && !stat?.startsWith("Z")
         ? [{ pid: Number(pid), line }]
         : []
     })
