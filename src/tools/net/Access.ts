@@ -1,5 +1,5 @@
 /** A service by its address and by who asks it: what its calls have in common, and calls by their paths alone. */
-import { Effect, type Redacted } from "effect"
+import { Effect } from "effect"
 import type { EndpointSetting } from "../Setting.ts"
 import type { ToolFailure } from "../Tool.ts"
 import * as Api from "./Api.ts"
@@ -11,17 +11,14 @@ export interface Access {
   /** Up to where the paths of its calls begin. */
   readonly base: string
   readonly key: Api.Key | undefined
-  /** What no message may show beside the key. */
-  readonly hidden?: ReadonlyArray<Redacted.Redacted>
 }
 
 /** The run's own endpoint, beside its model, by the same key or password. Its address must be one. */
 export const ofEndpoint = ({ apiKey, baseUrl }: Pick<EndpointSetting, "apiKey" | "baseUrl">): Access => {
   const base = new URL(baseUrl)
   base.hash = ""
-  const own = apiKey && { header: "authorization", before: "Bearer ", secret: apiKey }
-  const { url, key, hidden } = Api.discreet<Pick<Api.Call, "url" | "key" | "hidden">>({ url: base.href, key: own })
-  return { service: base.host, base: url, key, ...(hidden === undefined ? {} : { hidden }) }
+  const key = apiKey && { header: "authorization", before: "Bearer ", secret: apiKey }
+  return { service: base.host, base: base.href, key }
 }
 
 export interface Service extends Pick<Access, "service"> {
@@ -36,13 +33,16 @@ export interface Service extends Pick<Access, "service"> {
 }
 
 /** A service whose work is worth waiting for: `patience` is in seconds. */
-export const open = (api: Api.Api, access: Access, patience: number): Service => ({
-  service: access.service,
-  call: ({ path, ...call }) =>
-    Effect.mapError(
-      api.reply({ tries: 5, patience, ...call, ...access, url: Api.at(access.base, path) }),
-      Api.toFailure
-    ),
-  refusal: (reply) => Api.toFailure(Api.refused(reply, access)),
-  failure: (text) => Api.toFailure(Api.failed(text, access))
-})
+export const open = (api: Api.Api, { service, base, key: own }: Access, patience: number): Service => {
+  const { url, ...secret } = Api.discreet<Pick<Api.Call, "url" | "key" | "hidden">>({ url: base, key: own })
+  return {
+    service,
+    call: ({ path, ...call }) =>
+      Effect.mapError(
+        api.reply({ tries: 5, patience, ...call, ...secret, service, url: Api.at(url, path) }),
+        Api.toFailure
+      ),
+    refusal: (reply) => Api.toFailure(Api.refused(reply, { service, ...secret })),
+    failure: (text) => Api.toFailure(Api.failed(text, secret))
+  }
+}

@@ -100,6 +100,7 @@ export const failed = (words: string, { key, hidden = [] }: Pick<Call, "key" | "
  * message shows them, nor what its query may hold of keys.
  */
 export const discreet = <A extends Pick<Call, "url" | "key" | "hidden">>(call: A): A => {
+  if (!URL.canParse(call.url)) return call
   const url = new URL(call.url)
   const { authorization = "", secrets } = OpenAi.credentials(url, "")
   url.username = ""
