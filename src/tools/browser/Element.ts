@@ -100,6 +100,15 @@ export const type = Effect.fn("Element.type")(function* (window: Window, given: 
       within(ready + 2, () => element.click({ timeout: ready * 1000 })),
       failed
     )
+    const nowhere = yield* Effect.catchAll(
+      within(ready, () => element.evaluate((it) => it.ownerDocument.activeElement === it.ownerDocument.body)),
+      failed
+    )
+    if (nowhere) {
+      return yield* new ToolFailure({
+        error: `${ref} is no field of text; take the ref of one, or use browser_press for single keys`
+      })
+    }
     const { keyboard } = window.page
     yield* Effect.catchAll(
       within(20, () => (value.length > keysAtMost ? keyboard.insertText(value) : keyboard.type(value))),

@@ -47,9 +47,11 @@ export const open = Effect.fn("Visit.open")(function* (window: Window, url: stri
   window.failed = undefined
   const { page } = window
   const before = window.downloads.length
-  const gone = yield* Effect.either(
-    within(answers + 5, () => page.goto(url, { waitUntil: "commit", timeout: answers * 1000 }))
-  )
+  const go = Effect.either(within(answers + 5, () => page.goto(url, { waitUntil: "commit", timeout: answers * 1000 })))
+  const first = yield* go
+  // The browser's own page on the address before may come only now, and in the way of this one.
+  const late = Either.isLeft(first) && /interrupted by another navigation to "chrome-error:/.test(first.left.detail)
+  const gone = late ? yield* go : first
   if (Either.isRight(gone)) return gone.right?.status()
   const { detail } = gone.left
   // What ends without a page: a file, or an answer without content.

@@ -4,7 +4,7 @@ import { type Ask, Model, noUsage } from "../../../src/model/Model.ts"
 import { browse, describe, page, refOf } from "./support.ts"
 
 const form = page(
-  `<form action="/done"><label>Name <input name=name value="old"></label><label>Colour <select name=colour><option>Red<option value=g>Green</select></label>
+  `<h1>Form</h1><form action="/done"><label>Name <input name=name value="old"></label><label>Colour <select name=colour><option>Red<option value=g>Green</select></label>
    <label><input type=checkbox name=agree> Agree</label><label>Note <textarea name=note></textarea></label><label>File <input type=file></label>
    <input readonly aria-label="Fixed" value=x><button>Send</button><button disabled>Not yet</button></form><div contenteditable role=textbox aria-label="Editor">old</div>`,
   "Form"
@@ -43,6 +43,8 @@ describe("browser_type and browser_click", () => {
             const bad = yield* use(name, { ref: ref(at), text: "text" })
             expect(bad.result.error ?? "none").toMatch(says)
           }
+          const heading = refOf((yield* use("snapshot", { full: true })).result.snapshot, "heading")
+          expect((yield* use("type", { ref: heading, text: "text" })).result.error).toMatch(/is no field of text/)
           expect((yield* use("click", { ref: ref('"File"') })).result.notes).toEqual([
             expect.stringMatching(/not supported/)
           ])

@@ -59,6 +59,17 @@ describe("browser_navigate", () => {
     60_000
   )
 
+  it("opens a good address right after one that could not be opened", { timeout: 60_000 }, () =>
+    browse({ "/": page("<h1>Good</h1>", "Good") }, (use, { url, port }) =>
+      Effect.gen(function* () {
+        for (const bad of [`https://127.0.0.1:${port}/`, "http://127.0.0.1:2/", `https://127.0.0.1:${port}/x`]) {
+          expect((yield* use("navigate", { url: bad })).ok).toBe(false)
+          expect((yield* use("navigate", { url })).result).toMatchObject({ success: true, title: "Good" })
+        }
+      })
+    )
+  )
+
   it("shows what there is of a page that never ends, and says that it is still loading", { timeout: 60_000 }, () =>
     browse(
       {
