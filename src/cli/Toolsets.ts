@@ -1,6 +1,7 @@
 /** The toolsets of a run from the command line: what it asks for, what of that works here, and what is left out. */
 import { resolve as absolute, join } from "node:path"
 import { Effect } from "effect"
+import { isLoopback } from "../model/openai/Transport.ts"
 import type { Settings } from "../RunConfig.ts"
 import type { Distribution } from "../sampling/Distribution.ts"
 import * as DistributionFile from "../sampling/DistributionFile.ts"
@@ -30,6 +31,8 @@ export const setting = ({ config, apiKey, variables }: Request): Setting.Setting
     ttsVoice: config.tts_voice,
     moaModels: config.moa_models,
     moaAggregator: config.moa_aggregator,
+    // A server of one's own on this machine hears of nothing but the calls of the run.
+    asksEndpoint: !isLoopback(new URL(config.base_url).hostname),
     maxBrowsers: config.max_browsers,
     mcpConfig: config.mcp_config,
     mediaFolder: join(absolute(config.output_dir, config.run_name), "media")
@@ -64,7 +67,8 @@ const made = Effect.fn("Toolsets.made")(function* (told: Setting.Setting, server
 /** Every toolset there is, looked into whether a distribution names it or not; `asksEndpoint`: what its model can. */
 export const all = Effect.fn("Toolsets.all")(function* (request: Request, asksEndpoint: boolean) {
   const servers = yield* ConfigFile.read(request.config.mcp_config, request.variables, Catalogue.names)
-  return yield* made({ ...setting(request), asksEndpoint }, servers)
+  const told = setting(request)
+  return yield* made({ ...told, asksEndpoint: asksEndpoint && told.asksEndpoint }, servers)
 })
 
 /** What toolsets lack, those that lack the same together: `web, browser (no …)`. */

@@ -62,8 +62,7 @@ it("shows toolsets, sandboxes, endpoint, keys by name, and that a run can begin"
   expect(lines.at(-2)).toBe("A run can begin.")
   expect(ended.stdout).not.toMatch(/\u001b|sk-doctor|another/)
   expect(ended.took).toBeLessThan(10_000)
-  // Once for the endpoint, once for whether its model takes images.
-  expect(server.requests.map(({ path }) => path)).toEqual(["/v1/models", "/v1/models"])
+  expect(server.requests.map(({ path }) => path)).toEqual(["/v1/models"])
 })
 
 it("takes the options of a run, and says what keeps that from beginning", async () => {

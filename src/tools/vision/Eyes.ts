@@ -27,10 +27,7 @@ export const eyes = (setting: Setting): Effect.Effect<Either.Either<Eyes, string
   if (visionModel !== "") return Effect.succeed(Either.right(make(visionModel)))
   if (endpoint === null) return Effect.succeed(Either.left("no --vision_model"))
   if (endpoint.offline) return Effect.succeed(Either.right(make(undefined)))
-  if (!asksEndpoint) {
-    return Effect.succeed(Either.left(`no --vision_model; whether ${endpoint.model} takes images was not asked`))
-  }
-  return Effect.map(looked(endpoint), (sees) =>
+  return Effect.map(asksEndpoint ? looked(endpoint) : Effect.succeed(false), (sees) =>
     sees
       ? Either.right(make(undefined))
       : Either.left(`no --vision_model, and ${endpoint.model} is not known to take images`)
