@@ -7,6 +7,8 @@ import * as Local from "../sandbox/Local.ts"
 import * as Modal from "../sandbox/Modal.ts"
 import type { SandboxError } from "../sandbox/Sandbox.ts"
 import * as Singularity from "../sandbox/Singularity.ts"
+import * as Program from "../tools/browser/Program.ts"
+import * as Espeak from "../tools/speech/Espeak.ts"
 import type { Toolset } from "../tools/Toolset.ts"
 import { version } from "../version.ts"
 import { named as namesOf, normalize, typed as typedOf } from "./Argv.ts"
@@ -18,7 +20,6 @@ import * as Flags from "./setup/Flags.ts"
 import * as Here from "./setup/Here.ts"
 import * as Inference from "./setup/Inference.ts"
 import * as Known from "./setup/Known.ts"
-import * as Probe from "./setup/Probe.ts"
 import * as Told from "./setup/Told.ts"
 import * as Toolsets from "./Toolsets.ts"
 
@@ -57,7 +58,7 @@ export const run = Effect.fn("Doctor.run")(function* (argv: ReadonlyArray<string
     endpoint,
     ...places,
     ...tools,
-    ...programs(sound, environment)
+    ...programs(sound)
   ]
   const ready = all.every(({ mark }) => mark !== "!!")
   yield* Console.log(
@@ -169,13 +170,15 @@ const toolsetLines = ({ name, tools, missing, lacks }: Toolset): ReadonlyArray<T
 }
 
 /** Programs of this machine that some tools use. */
-const programs = ({ variables }: Here.Here, environment: Environment): ReadonlyArray<Told.Told> => {
-  const named = variables.plain("CHROMIUM_PATH")
-  const chromium =
-    named === undefined
-      ? Probe.program(["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"], environment.PATH)
-      : named
-  const line = (name: string, path: string | undefined) =>
-    path === undefined ? Told.absent("programs", `${name}: none on the PATH`) : Told.ok("programs", `${name}: ${path}`)
-  return [line("chromium", chromium), line("espeak-ng", Probe.program(["espeak-ng"], environment.PATH))]
+const programs = ({ variables }: Here.Here): ReadonlyArray<Told.Told> => {
+  const espeak = Espeak.find(variables)
+  return [
+    Either.match(Program.find(variables), {
+      onLeft: (lacks) => Told.absent("programs", `chromium: ${lacks}`),
+      onRight: (path) => Told.ok("programs", `chromium: ${path}`)
+    }),
+    espeak === undefined
+      ? Told.absent("programs", "espeak-ng: not installed")
+      : Told.ok("programs", `espeak-ng: ${espeak}`)
+  ]
 }

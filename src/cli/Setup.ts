@@ -45,7 +45,7 @@ export const run = Effect.fn("Setup.run")(function* (argv: ReadonlyArray<string>
   }
   if (typed.offline === true) return 0
   const here = yield* Here.make({}, new Set(), environment, complete)
-  const tried = yield* Tries.all(here, environment)
+  const tried = yield* Tries.all(here)
   yield* Console.log(Told.lines(tried).join("\n"))
   return tried.some(({ mark }) => mark === "!!") ? 1 : 0
 })

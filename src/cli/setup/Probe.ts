@@ -1,9 +1,7 @@
 /** Looks at services and programs without paying: one request without a body, a handshake, a program's version. */
 import { execFile } from "node:child_process"
-import { accessSync, constants, statSync } from "node:fs"
 import * as Http from "node:http"
 import * as Https from "node:https"
-import { delimiter, isAbsolute, join } from "node:path"
 import { Effect, Either, Predicate } from "effect"
 
 /** Seconds that a look takes at most. */
@@ -89,23 +87,6 @@ export const cdp = (address: string): Effect.Effect<Probed> => {
   const url = new URL(address)
   return /^wss?:$/.test(url.protocol) ? handshake(url) : get(address, "/json/version", {})
 }
-
-const isProgram = (path: string): boolean =>
-  Either.getOrElse(
-    Either.try(() => {
-      accessSync(path, constants.X_OK)
-      return statSync(path).isFile()
-    }),
-    () => false
-  )
-
-/** The first of these programs that a path has. */
-export const program = (names: ReadonlyArray<string>, path: string | undefined): string | undefined =>
-  names
-    .flatMap((name) =>
-      (path ?? "").split(delimiter).flatMap((folder) => (isAbsolute(folder) ? [join(folder, name)] : []))
-    )
-    .find(isProgram)
 
 /** The first line of what a program says of itself; it is told no key of the environment. */
 export const version = (path: string): Effect.Effect<Probed> =>

@@ -6,9 +6,9 @@ import { Sandbox, Sandboxes } from "../../sandbox/Sandbox.ts"
 import * as Catalogue from "../../tools/Catalogue.ts"
 import * as Invoke from "../../tools/Invoke.ts"
 import type { Setting } from "../../tools/Setting.ts"
+import * as Espeak from "../../tools/speech/Espeak.ts"
 import * as ToolSession from "../../tools/ToolSession.ts"
 import * as ModelStack from "../ModelStack.ts"
-import type { Environment } from "../Parse.ts"
 import * as Toolsets from "../Toolsets.ts"
 import { type Here, request, within } from "./Here.ts"
 import * as Inference from "./Inference.ts"
@@ -172,20 +172,20 @@ const browsers = (here: Here): ReadonlyArray<Effect.Effect<Told.Told>> => {
 }
 
 /** Speech that this machine makes by itself, where no model is to. */
-const speech = (here: Here, environment: Environment): ReadonlyArray<Effect.Effect<Told.Told>> => {
-  const espeak = Probe.program(["espeak-ng"], environment.PATH)
+const speech = (here: Here): ReadonlyArray<Effect.Effect<Told.Told>> => {
+  const espeak = Espeak.find(here.variables)
   return espeak === undefined || here.config.tts_model !== ""
     ? []
     : [ofProbe(here, "speech (espeak-ng)", espeak, Probe.version(espeak))]
 }
 
 /** Tries everything that is configured, all at once. */
-export const all = Effect.fn("Tries.all")(function* (here: Here, environment: Environment) {
+export const all = Effect.fn("Tries.all")(function* (here: Here) {
   const fal = here.variables.plain("FAL_KEY") === undefined ? [] : [Told.absent("images (FAL)", costs)]
   const [{ told, ids }, others] = yield* Effect.all(
     [
       Inference.check(here, { asks: true }),
-      Effect.all([...searches(here), ...pages(here), ...browsers(here), ...speech(here, environment)], {
+      Effect.all([...searches(here), ...pages(here), ...browsers(here), ...speech(here)], {
         concurrency: 4
       })
     ],
