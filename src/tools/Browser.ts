@@ -13,7 +13,8 @@ import type { Setting } from "./Setting.ts"
 import { type Built, lacking } from "./Toolset.ts"
 import { eyes } from "./vision/Eyes.ts"
 
-const names = [
+/** All of them, in the order in which rows count them. */
+export const names = [
   "browser_navigate",
   "browser_snapshot",
   "browser_click",

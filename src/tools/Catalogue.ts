@@ -26,18 +26,7 @@ const toolsByToolset = {
   image_gen: ["image_generate"],
   tts: ["text_to_speech"],
   moa: ["mixture_of_agents"],
-  browser: [
-    "browser_navigate",
-    "browser_snapshot",
-    "browser_click",
-    "browser_type",
-    "browser_scroll",
-    "browser_back",
-    "browser_press",
-    "browser_get_images",
-    "browser_vision",
-    "browser_close"
-  ],
+  browser: Browser.names,
   todo: ["todo"],
   code_execution: ["execute_code"]
 } as const

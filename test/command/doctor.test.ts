@@ -1,6 +1,7 @@
 /** `batch-runner doctor`: what works here and what is lacking, a line each, and whether a run can begin. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { expect, it } from "vitest"
+import * as Catalogue from "../../src/tools/Catalogue.ts"
 import { Workplace } from "../support/Command.ts"
 import * as ModelServer from "../support/ModelServer.ts"
 import { serve } from "../support/Talk.ts"
@@ -32,18 +33,7 @@ it("shows toolsets, sandboxes, endpoint, keys by name, and that a run can begin"
   expect(ended).toMatchObject({ code: 0, stderr: "" })
   const lines = ended.stdout.split("\n")
   const subjects = lines.map((line) => line.slice(4, 18).trim())
-  for (const toolset of [
-    "web",
-    "vision",
-    "image_gen",
-    "terminal",
-    "file",
-    "moa",
-    "browser",
-    "tts",
-    "todo",
-    "code_execution"
-  ]) {
+  for (const toolset of Catalogue.names) {
     expect(subjects).toContain(toolset)
   }
   expect(ended.stdout).toMatch(/^ok {2}node +v\d+\.\d+\.\d+, batch-runner \d/m)

@@ -2,14 +2,13 @@
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
-import * as Http from "node:http"
-import type { AddressInfo } from "node:net"
 import { deflateSync } from "node:zlib"
-import { expect, it, onTestFinished } from "vitest"
+import { expect, it } from "vitest"
 import * as Catalogue from "../../src/tools/Catalogue.ts"
 import * as Espeak from "../../src/tools/speech/Espeak.ts"
 import * as Variables from "../../src/tools/Variables.ts"
 import { sandboxed, until, Workplace } from "../support/Command.ts"
+import * as PageServer from "../support/PageServer.ts"
 import { chromium } from "../tools/browser/support.ts"
 
 const crc = (bytes: Buffer): number => {
@@ -47,53 +46,29 @@ const page = (title: string, body: string) =>
   `<!doctype html><html><head><title>${title}</title></head><body>${body}</body></html>`
 
 /** The part of the internet that the tools need: a search engine, two pages, a picture, and the endpoint's images. */
-const world = async () => {
-  const asked: Array<string> = []
-  const server = Http.createServer((request, response) => {
-    const url = new URL(request.url ?? "/", "http://world")
-    asked.push(url.pathname)
-    const say = (type: string, body: string | Buffer, status = 200) =>
-      response.writeHead(status, { "content-type": type }).end(body)
-    request.resume().on("end", () => {
-      switch (url.pathname) {
-        case "/search":
-          return say(
-            "application/json",
-            JSON.stringify({ results: [{ url: "http://example.org/", title: "Found", content: "What was sought." }] })
+const world = () =>
+  PageServer.start(({ path }) => {
+    const html = (body: string) => ({ headers: { "content-type": "text/html" }, body })
+    switch (path.split("?")[0]) {
+      case "/search":
+        return { body: { results: [{ url: "http://example.org/", title: "Found", content: "What was sought." }] } }
+      case "/article":
+        return html(page("Article", `<article><h1>Article</h1>${"<p>A paragraph of it.</p>".repeat(30)}</article>`))
+      case "/form":
+        return html(
+          page(
+            "Form",
+            `<h1>Form</h1><input aria-label="Name"><button onclick="document.title='Sent'">Send</button><img src="/dot.png" alt="dot">`
           )
-        case "/article":
-          return say(
-            "text/html",
-            page("Article", `<article><h1>Article</h1>${"<p>A paragraph of it.</p>".repeat(30)}</article>`)
-          )
-        case "/form":
-          return say(
-            "text/html",
-            page(
-              "Form",
-              `<h1>Form</h1><input aria-label="Name"><button onclick="document.title='Sent'">Send</button><img src="/dot.png" alt="dot">`
-            )
-          )
-        case "/dot.png":
-          return say("image/png", png)
-        case "/v1/images/generations":
-          return say("application/json", JSON.stringify({ data: [{ b64_json: png.toString("base64") }] }))
-        default:
-          return say("text/plain", "nothing", 404)
-      }
-    })
+        )
+      case "/dot.png":
+        return { headers: { "content-type": "image/png" }, body: png }
+      case "/v1/images/generations":
+        return { body: { data: [{ b64_json: png.toString("base64") }] } }
+      default:
+        return { status: 404, body: "nothing" }
+    }
   })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()))
-  onTestFinished(
-    () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      })
-  )
-  const address: AddressInfo | string | null = server.address()
-  return { asked, url: `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}` }
-}
 
 /** Arguments of one call of each tool, in an order in which each finds what it needs; `refs` of the page are e2, e3 and so on. */
 const calls = (url: string): ReadonlyArray<readonly [string, object]> => [
