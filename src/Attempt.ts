@@ -2,29 +2,24 @@
 import { Clock, Context, Effect, Exit, Scope } from "effect"
 import * as Agent from "./agent/Agent.ts"
 import { limitsOf } from "./agent/Allowance.ts"
-import { type AttemptError, Ending, kindOf, SessionTimedOut } from "./agent/Ending.ts"
-import * as Preview from "./agent/Preview.ts"
+import { type AttemptError, Ending, SessionTimedOut } from "./agent/Ending.ts"
 import * as SystemPrompt from "./agent/SystemPrompt.ts"
 import { TimeLimit } from "./agent/TimeLimit.ts"
 import * as Told from "./agent/Told.ts"
 import * as ToolAccount from "./agent/ToolAccount.ts"
 import { Transcript } from "./agent/Transcript.ts"
-import * as ContentKey from "./dataset/ContentKey.ts"
 import { Dataset, type DatasetError } from "./dataset/Dataset.ts"
-import type { Prompt } from "./dataset/Prompt.ts"
 import * as Span from "./events/Span.ts"
 import { kindOf as kindOfReason, type Message, type ModelError } from "./model/Model.ts"
-import { filtersReasoning, RunConfig, type Settings } from "./RunConfig.ts"
+import * as Result from "./Result.ts"
+import { RunConfig, type Settings } from "./RunConfig.ts"
 import { Sampler } from "./sampling/Sampler.ts"
 import { Sandbox, Sandboxes } from "./sandbox/Sandbox.ts"
 import type { Unit } from "./store/Resume.ts"
 import type { Entry } from "./store/Store.ts"
-import { type Offer, Toolbox } from "./tools/Toolbox.ts"
+import { Toolbox } from "./tools/Toolbox.ts"
 import { ToolSession } from "./tools/ToolSession.ts"
-import { noReasoning, Outcome } from "./trajectory/Outcome.ts"
-import { inventedTools, lacksReasoning } from "./trajectory/Quality.ts"
-import * as ShareGpt from "./trajectory/ShareGpt.ts"
-import { type Row, timestamp } from "./trajectory/Trajectory.ts"
+import { timestamp } from "./trajectory/Trajectory.ts"
 
 /**
  * Runs one session. Whatever happens to it is an outcome, and nothing when the budget of the run ended it; what stops the
@@ -48,7 +43,7 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
   const { ending, system } = yield* inSandbox({ config, unit, prompt, occurrence, offer, transcript })
   if (ending._tag === "Broke" && isBudget(ending.error)) return undefined
   const now = timestamp(yield* Clock.currentTimeMillis)
-  const about: About = {
+  const about: Result.About = {
     config,
     unit,
     prompt,
@@ -60,9 +55,8 @@ export const run = Effect.fnUntraced(function* (unit: Unit) {
     system,
     now
   }
-  const outcome =
-    ending._tag === "Broke" ? failed(about, ending.error) : judged(about, rowOf(about, ending, toolbox.toolNames))
-  yield* Effect.logInfo(told(outcome, toolbox.toolNames, config.log_prefix_chars))
+  const outcome = Result.make(about, ending, toolbox.toolNames)
+  yield* Effect.logInfo(Result.told(outcome, toolbox.toolNames, config.log_prefix_chars))
   const entry: Entry = { ...draw, place: unit.place, batch: unit.batch, outcome }
   return entry
 }, asSpan)
@@ -90,20 +84,6 @@ function asSpan<E extends DatasetError | ModelError, R>(attempt: Effect.Effect<E
   return Span.within("prompt", { root: true, attributes, ended }, attempt)
 }
 
-/** What a row or a failure is made of. */
-interface About {
-  readonly config: Settings
-  readonly unit: Unit
-  readonly prompt: Prompt
-  readonly key: ContentKey.ContentKey
-  readonly occurrence: number
-  readonly toolsets: ReadonlyArray<string>
-  readonly offer: Offer
-  readonly transcript: Transcript
-  readonly system: string
-  readonly now: string
-}
-
 /** Whether it was the budget of the run that ended a session. */
 const isBudget = (error: AttemptError): boolean => error._tag === "ModelError" && error.reason === "BudgetReached"
 
@@ -116,7 +96,7 @@ interface Ended {
 const broke = (error: AttemptError): Ended => ({ ending: Ending.Broke({ error }), system: "" })
 
 /** What a session is run with. */
-interface Setting extends Pick<About, "config" | "unit" | "prompt" | "occurrence" | "offer" | "transcript"> {}
+interface Setting extends Pick<Result.About, "config" | "unit" | "prompt" | "occurrence" | "offer" | "transcript"> {}
 
 /** The session in a sandbox of its own, which is given back when this ends. Its time begins when the sandbox is there. */
 const inSandbox = Effect.fnUntraced(function* (setting: Setting) {
@@ -178,78 +158,3 @@ const opening = (config: Settings, system: string, prompt: string): ReadonlyArra
   ...config.prefill_messages,
   { role: "user", content: prompt }
 ]
-
-const rowOf = (about: About, ending: Ending, toolNames: ReadonlyArray<string>): Row => {
-  const { unit, prompt, config, transcript } = about
-  const stats = ShareGpt.toolStats(toolNames, transcript.events)
-  return {
-    prompt_index: unit.place,
-    conversations: ShareGpt.conversation(prompt.text, transcript.events),
-    metadata: {
-      batch_num: unit.batch,
-      timestamp: about.now,
-      model: config.model,
-      image: prompt.image || config.image,
-      cwd: prompt.cwd || config.cwd,
-      default_image: prompt.image === "" && config.image !== "",
-      default_cwd: prompt.cwd === "" && config.cwd !== "",
-      sample: unit.sample,
-      occurrence: about.occurrence,
-      shortened: transcript.shortened,
-      usage: transcript.usage
-    },
-    completed: ending._tag === "Finished",
-    partial: ending._tag === "Cut",
-    api_calls: transcript.apiCalls,
-    toolsets_used: about.toolsets,
-    tool_stats: stats,
-    tool_error_counts: ShareGpt.errorCounts(stats),
-    tools: about.offer.json,
-    system: about.system,
-    source: prompt.source
-  }
-}
-
-/** A finished row, or one set aside by the quality filter. */
-const judged = ({ config }: About, row: Row): Outcome =>
-  filtersReasoning(config) && lacksReasoning(row)
-    ? Outcome.Discarded({ row: { ...row, reason: noReasoning } })
-    : Outcome.Kept({ row })
-
-const failed = ({ unit, prompt, key, occurrence, transcript, now }: About, error: AttemptError): Outcome =>
-  Outcome.Failed({
-    failure: {
-      prompt_index: unit.place,
-      sample: unit.sample,
-      occurrence,
-      prompt_key: ContentKey.toText(key),
-      batch_num: unit.batch,
-      attempt: unit.attempt,
-      kind: kindOf(error),
-      error: error._tag,
-      reason: "reason" in error ? error.reason : error._tag,
-      message: error.message,
-      retryable: error.transient,
-      timestamp: now,
-      api_calls: transcript.apiCalls,
-      usage: transcript.usage,
-      conversations: transcript.events.length === 0 ? [] : ShareGpt.conversation(prompt.text, transcript.events)
-    }
-  })
-
-/** The outcome as a line of the log. */
-const told = (outcome: Outcome, toolNames: ReadonlyArray<string>, chars: number): string => {
-  if (outcome._tag === "Failed") return `failed: ${outcome.failure.message}`
-  const { row } = outcome
-  const last = row.conversations.at(-1)?.value.replace(/^<think>.*?<\/think>\n/s, "") ?? ""
-  const calls = Object.values(row.tool_stats).reduce((sum, { count }) => sum + count, 0)
-  const invented = calls === 0 ? [] : inventedTools(row, new Set(toolNames))
-  const manner = row.completed ? "" : row.partial ? ", cut short" : ", out of turns"
-  const fate =
-    outcome._tag === "Discarded"
-      ? "discarded, no reasoning"
-      : invented.length === 0
-        ? "kept"
-        : `left out of trajectories.jsonl, no such tool as ${Preview.ofText(invented.join(", "), chars)}`
-  return `${fate}${manner}: ${Preview.counted(row.api_calls, "answer")}, ${Preview.counted(calls, "call")}: ${Preview.ofText(last, chars)}`
-}

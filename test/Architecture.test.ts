@@ -79,7 +79,19 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
     "trajectory",
     "report"
   ],
-  "Attempt.ts": ["RunConfig.ts", "dataset", "events", "sampling", "sandbox", "tools", "agent", "model", "trajectory"],
+  "Attempt.ts": [
+    "Result.ts",
+    "RunConfig.ts",
+    "dataset",
+    "events",
+    "sampling",
+    "sandbox",
+    "tools",
+    "agent",
+    "model",
+    "trajectory"
+  ],
+  "Result.ts": ["RunConfig.ts", "dataset", "agent", "trajectory"],
   agent: ["model", "tools", "sandbox", "events"],
   tools: ["sandbox", "events", "model", "version.ts"],
   model: ["events"],
@@ -97,6 +109,7 @@ const uses: Readonly<Record<string, ReadonlyArray<string>>> = {
 /** What each may know the shape of besides. */
 const knows: Readonly<Record<string, ReadonlyArray<string>>> = {
   "Attempt.ts": ["model", "store"],
+  "Result.ts": ["store", "tools"],
   model: ["tools"],
   sampling: ["dataset"],
   trajectory: ["agent"],
